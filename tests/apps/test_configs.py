@@ -58,3 +58,12 @@ def test_a_projects_own_file_does_not_say_where_data_and_keys_go(
 
     assert configured.files == (users.absolute(),)
     assert any(option in note and "--config" in note for note in configured.notes)
+
+
+def test_nor_does_a_pegboard_toml_of_the_current_folder(servers_file: Callable[..., Path], machine: Path) -> None:
+    users = servers_file(".cursor/mcp.json", more={"command": "other"})
+    project = machine / "pegboard.toml"
+    project.write_text('[encoder]\nprovider = "openai"\nbase_url = "http://elsewhere"')
+
+    assert given_or_usual([]).files == (users.absolute(),)
+    assert given_or_usual([project]).settings.encoder.base_url == "http://elsewhere"

@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tomli_w
 from typer.testing import CliRunner
 
 from pegboard.apps.cli import app, consent
 from pegboard.apps.cli.configs import given_or_usual
 from pegboard.errors import ConfigError
+from pegboard.settings.client_files import own_file
 
-FILES = [".mcp.json", ".cursor/mcp.json", ".vscode/mcp.json"]
+FILES = [".mcp.json", ".cursor/mcp.json", ".vscode/mcp.json", "pegboard.toml"]
 
 
 @pytest.fixture
@@ -45,7 +47,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def put(path: Path, **servers: Any) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     key = "servers" if ".vscode" in path.parts else "mcpServers"
-    path.write_text(json.dumps({key: servers}))
+    path.write_text(tomli_w.dumps({"servers": servers}) if path.suffix == ".toml" else json.dumps({key: servers}))
     return path
 
 
@@ -119,6 +121,15 @@ def test_in_the_home_folder_the_users_own_file_is_no_projects(machine: Path) -> 
     assert set(given_or_usual([]).settings.servers) == {"mine"}
 
 
+def test_the_users_own_pegboard_toml_is_no_projects_in_its_folder_either(
+    machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = put(own_file(), mine={"command": "mine"})
+    monkeypatch.chdir(path.parent)
+
+    assert set(given_or_usual([]).settings.servers) == {"mine"}
+
+
 def test_what_was_remembered_is_private_and_a_broken_memory_is_none(project: Path, answers: list[str]) -> None:
     put(project / ".mcp.json", theirs={"command": "theirs"})
     answers[:] = ["yes", "yes"]
@@ -132,10 +143,11 @@ def test_what_was_remembered_is_private_and_a_broken_memory_is_none(project: Pat
     assert answers == []
 
 
-@pytest.mark.parametrize("command", [["audit"], ["route", "x"], ["doctor"]])
-def test_no_command_starts_a_projects_servers_unasked(project: Path, command: list[str]) -> None:
+@pytest.mark.parametrize("name", [".mcp.json", "pegboard.toml"])
+@pytest.mark.parametrize("command", [["audit"], ["route", "x"], ["doctor"], ["scan"], ["lint"], ["summarize"]])
+def test_no_command_starts_a_projects_servers_unasked(project: Path, command: list[str], name: str) -> None:
     mark = project / "started"
-    put(project / ".mcp.json", theirs={"command": "touch", "args": [str(mark)]})
+    put(project / name, theirs={"command": "touch", "args": [str(mark)]})
     result = CliRunner().invoke(app, [*command, "--json"])
 
     assert not mark.exists()

@@ -552,6 +552,15 @@ def test_afterwards_the_other_commands_find_the_servers(run: Run, put: Put) -> N
     assert {check.status for check in configurations(())[0]} == {"ok"}
 
 
+def test_servers_that_a_projects_pegboard_toml_had_before_are_still_asked_for(run: Run, put: Put) -> None:
+    put(CURSOR, a={"command": "a"})
+    put("work/.mcp.json", b={"command": "b"})
+    put("work/pegboard.toml", '[servers.theirs]\ncommand = "theirs"\n')
+    run("init", "--write")
+
+    assert set(given_or_usual([]).settings.servers) == {"a"}
+
+
 @pytest.mark.requirement("B3")
 @pytest.mark.parametrize(
     ("users", "projects", "place"),

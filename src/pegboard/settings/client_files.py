@@ -191,6 +191,9 @@ def usual_files(home: Path, folder: Path) -> Iterator[Path]:
 
 
 def is_projects(path: Path, home: Path, folder: Path) -> bool:
-    """Whether a client's file belongs to the project folder, and so was written by the project's author."""
+    """Whether a file belongs to the project folder, and so was written by the project's author: a client's file of a
+    project, or a pegboard.toml that is not the user's own."""
+    if path == folder / OWN_NAME:
+        return path != own_file()
     users = {client.path(home, folder) for client in clients() if client.scope != "project"}
     return path not in users and path in {client.path(home, folder) for client in clients()}

@@ -67,13 +67,20 @@ class ClientChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adoption:
-    """The new content of one pegboard.toml and the changed clients that start it. ``before`` is None for a new file."""
+    """The new content of one pegboard.toml and the changed clients that start it. ``before`` is None for a new file;
+    ``existing`` are its servers' names until now."""
 
     target: Path
     before: bytes | None
     text: str
     plan: Plan
+    existing: frozenset[str]
     changes: tuple[ClientChange, ...]
+
+    @property
+    def is_all_ours(self) -> bool:
+        """Whether all servers of the file are among those that were just shown to the user."""
+        return bool(self.plan.new) and not self.existing
 
 
 def adoptions(
@@ -104,7 +111,8 @@ def _adoption(
         raise ConfigError(f"{str(target)!r} does not end in .toml.", remedy="Choose a name that does.")
     document = raw_document(target) if target.exists() else {}
     before = target.read_bytes() if target.exists() else None
-    made = plan(existing_servers(document, target), files, obstacle)
+    existing = existing_servers(document, target)
+    made = plan(existing, files, obstacle)
     changes: list[ClientChange] = []
     users: dict[str, dict[str, str]] = {}
     for file in sorted(files, key=lambda file: file.client.scope != "user"):
@@ -117,6 +125,7 @@ def _adoption(
         before=before,
         text=_extended((before or HEADING.encode()).decode(), document, made.new, target),
         plan=made,
+        existing=frozenset(existing),
         changes=tuple(sorted(changes, key=lambda change: files.index(change.file))),
     )
 

@@ -74,7 +74,7 @@ def init(
 
 
 def _init(names: Sequence[str], to: Path | None, *, write: bool) -> dict[str, Any]:
-    from pegboard.apps.cli import adopt, client_reader
+    from pegboard.apps.cli import adopt, client_reader, consent
     from pegboard.apps.cli.atomic_files import file_changes
     from pegboard.apps.cli.remote_access import remote_access
 
@@ -89,6 +89,7 @@ def _init(names: Sequence[str], to: Path | None, *, write: bool) -> dict[str, An
     if write:
         with file_changes() as changes:
             adopt.write(adoptions, changes)
+        consent.remember(each.target for each in adoptions if each.is_all_ours)
     return {
         "written": write,
         "targets": [_target(each) for each in adoptions],
