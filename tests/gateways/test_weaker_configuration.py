@@ -43,6 +43,7 @@ tools = ["*"]
 """
 CUT_OFF = [WHOLE[: WHOLE.index("[access")], WHOLE[: WHOLE.index("tools = [")]]
 KEY = {"hash": hashed("key")}
+BOXED = {"command": "x", "sandbox": "bubblewrap"}
 
 
 @dataclass
@@ -147,6 +148,21 @@ async def test_a_file_that_cannot_be_read_is_told_too(
         ({"llm": {"budgets": [{"day": 1}]}}, {}, "no budget for models"),
         ({"llm": {"budgets": [{"day": 1}]}}, {"llm": {"budgets": [{"day": 2}]}}, ""),
         ({}, {"access": {"a": KEY}}, ""),
+        ({"spend": {"day": 1}}, {}, "a limit of spending"),
+        ({"spend": {"day": 1, "key": 2}}, {"spend": {"day": 3}}, "a limit of spending"),
+        ({"spend": {"session": 1}}, {"spend": {"session": 2}}, ""),
+        ({"pins": "quarantine"}, {}, "definitions would not be held back"),
+        ({"pins": "quarantine"}, {"pins": "warn"}, ""),
+        ({"new_servers": "quarantine"}, {}, "definitions would not be held back"),
+        ({"scan": "quarantine"}, {}, "definitions would not be held back"),
+        ({"scan": "quarantine"}, {"scan": "quarantine"}, ""),
+        ({"sandbox": "bubblewrap"}, {}, "without its sandbox"),
+        ({"sandbox": "bubblewrap"}, {"sandbox": "none"}, ""),
+        ({"servers": {"a": BOXED}}, {"servers": {"a": {"command": "x"}}}, "without its sandbox"),
+        ({"servers": {"a": BOXED}}, {"servers": {"a": {"command": "x", "sandbox": "none"}}}, ""),
+        ({"servers": {"a": BOXED}}, {"servers": {"a": {"command": "x"}}, "sandbox": "bubblewrap"}, ""),
+        ({"servers": {"a": BOXED}}, {"servers": {"a": {"url": "https://a.example/mcp"}}}, ""),
+        ({"servers": {"a": BOXED}}, {}, ""),
     ],
 )
 def test_what_would_open_what_was_shut_is_named(before: dict[str, object], after: dict[str, object], lost: str) -> None:

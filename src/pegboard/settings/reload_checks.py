@@ -33,9 +33,12 @@ def weakened(before: Settings, after: Settings) -> str:
         (_scoped_rules(before) and not _scoped_rules(after), "no tool would require a scope any more (rules)"),
         (_endless(before, after), "a key that ends would be valid for ever (expires)"),
         (before.rates and not after.rates, "calls would not be counted any more ([[rates]])"),
+        (_unspent(before, after), "a limit of spending would be gone ([spend] session, key, day)"),
         (before.spend.budgets and not after.spend.budgets, "no budget would be left ([[spend.budgets]])"),
         (before.llm.budgets and not after.llm.budgets, "no budget for models would be left ([[llm.budgets]])"),
         (_open_toolset(before, after), "a toolset would require no scope any more ([toolsets])"),
+        (_let_through(before, after), "definitions would not be held back any more (pins, new_servers, scan)"),
+        (_unboxed(before, after), "a server would run without its sandbox (sandbox)"),
     )
     return "; ".join(said for is_so, said in lost if is_so)
 
@@ -78,3 +81,23 @@ def _scoped_rules(settings: Settings) -> bool:
 def _open_toolset(before: Settings, after: Settings) -> bool:
     kept = before.toolsets.keys() & after.toolsets.keys()
     return any(before.toolsets[name].scope is not None and after.toolsets[name].scope is None for name in kept)
+
+
+def _unspent(before: Settings, after: Settings) -> bool:
+    limits = ("session", "key", "day")
+    return any(getattr(before.spend, name) is not None and getattr(after.spend, name) is None for name in limits)
+
+
+def _let_through(before: Settings, after: Settings) -> bool:
+    """Whether a quarantine would end because nothing is said of it any more; another policy that is written counts."""
+    silent = {"pins", "new_servers", "scan"} - after.model_fields_set
+    return any(getattr(before, name) == "quarantine" for name in silent)
+
+
+def _unboxed(before: Settings, after: Settings) -> bool:
+    """Whether the sandbox of all servers, or of one, is not said any more; `sandbox = "none"` counts as said."""
+    if before.sandbox.kind != "none" and "sandbox" not in after.model_fields_set:
+        return True
+    own = {name for name, spec in before.servers.items() if spec.sandbox and spec.sandbox.kind != "none"}
+    silent = {name for name, spec in after.servers.items() if spec.command and spec.sandbox is None}
+    return after.sandbox.kind == "none" and bool(own & silent)
