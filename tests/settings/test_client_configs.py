@@ -271,6 +271,25 @@ def test_an_env_file_gives_variables_that_env_overrides(tmp_path: Path) -> None:
         spec.expanded({})
 
 
+def test_an_env_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    (tmp_path / "my.env").write_text("A=1\n", "utf-8-sig")
+    spec = servers_of({"servers": {"s": {"command": "x", "envFile": "my.env"}}}, tmp_path / "mcp.json")["s"]
+
+    assert spec.expanded({}).env == {"A": "1"}
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [("latin.env", "is not UTF-8"), ("~nosuchuser/x", "does not exist"), (".", "cannot be read")],
+)
+def test_an_env_file_that_cannot_be_read_is_named_with_its_server(tmp_path: Path, name: str, why: str) -> None:
+    (tmp_path / "latin.env").write_bytes(b"A=caf\xe9\n")
+    spec = servers_of({"servers": {"s": {"command": "x", "envFile": name}}}, tmp_path / "mcp.json")["s"]
+
+    with pytest.raises(ConfigError, match=rf"Server 's' has the envFile '{name}', which .*{why}"):
+        spec.expanded({})
+
+
 @pytest.mark.requirement("M30")
 def test_every_part_of_a_secret_is_known_as_one() -> None:
     spec = servers_of(

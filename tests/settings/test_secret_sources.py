@@ -87,6 +87,33 @@ def test_a_command_gets_no_shell_and_runs_in_the_folder_of_its_file(tmp_path: Pa
     assert read.env["A"] == f"{tmp_path} [';', '>', '*'] ann"
 
 
+@pytest.mark.parametrize("text", ["a$b", "$1", "{print $2}", "a{b}c", "$${X}", "it's ${X}{y}$"])
+def test_a_reference_may_contain_dollars_and_pairs_of_braces(tmp_path: Path, text: str) -> None:
+    written = shlex.join([sys.executable, "-c", "import sys; print(sys.argv[1])", text])
+    made = spec(tmp_path, env={"A": f"${{cmd:{written}}}"})
+    (tmp_path / "a$b{c}").write_text("from-a-file")
+    file = spec(tmp_path, env={"A": "Bearer ${file:a$b{c}}!"})
+
+    assert len(made.references) == 1
+    assert made.expanded({"X": "x"}, SecretReader()).env["A"] == text.replace("${X}", "x")
+    assert file.expanded({}, SecretReader()).env["A"] == "Bearer from-a-file!"
+
+
+@pytest.mark.parametrize("kind", ["keyring", "file", "cmd"])
+@pytest.mark.parametrize("text", ["secret", "secret {{}}", "secret { x {", "secret ${a ${b}}"])
+def test_a_reference_whose_braces_do_not_match_is_never_taken_literally(kind: str, text: str) -> None:
+    end = "" if text == "secret" else "}"
+    for secrets in (None, SecretReader()):
+        with pytest.raises(ConfigError, match=rf"Server 'notes' has a reference \$\{{{kind}:…\}}") as raised:
+            spec(env={"A": f"${{HOME:-x}} ${{{kind}:{text}{end}"}).expanded({"HOME": "h"}, secrets)
+        assert "secret" not in str(raised.value)
+
+
+def test_a_file_of_a_user_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="Server 'notes' needs the file '~nosuchuser/x', but there is no such user"):
+        spec(tmp_path, env={"A": "${file:~nosuchuser/x}"}).expanded({}, SecretReader())
+
+
 def test_a_servers_identity_does_not_change_with_a_secret(tmp_path: Path) -> None:
     made = spec(tmp_path, env={"A": "${file:token}"})
     (tmp_path / "token").write_text("one")

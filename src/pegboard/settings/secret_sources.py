@@ -13,7 +13,9 @@ from pathlib import Path
 from pegboard.errors import ConfigError, PegboardError
 from pegboard.extras import required
 
-REFERENCE = re.compile(r"\$\{(keyring|file|cmd):((?:[^${}]|\$\{[^{}]*\})*)\}")
+REFERENCE = re.compile(r"\$\{(keyring|file|cmd):((?:[^${}]|\$(?!\{)|\$\{[^{}]*\}|\{[^{}]*\})*)\}")
+"""A reference may contain variables, other `$`, and pairs of braces, as in `${cmd:awk '{print $2}' tokens}`."""
+REFERENCE_START = re.compile(r"\$\{(keyring|file|cmd):")
 SERVICE = "pegboard"
 """The service under which a password is looked up in the keyring, unless the name has one before a slash."""
 COMMAND_SECONDS = 10.0
@@ -68,7 +70,12 @@ class SecretReader:
         return str(found)
 
     def _file(self, owner: str, name: str, folder: str) -> str:
-        path = Path(folder, Path(name).expanduser())
+        try:
+            path = Path(folder, Path(name).expanduser())
+        except RuntimeError as error:
+            raise ConfigError(
+                f"{owner} needs the file {name!r}, but there is no such user.", remedy="Correct its path."
+            ) from error
         try:
             with path.open("rb") as file:
                 data = file.read(MOST_BYTES + 1)

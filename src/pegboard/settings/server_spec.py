@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -19,7 +20,7 @@ from pegboard import operating_system
 from pegboard.errors import ConfigError
 from pegboard.settings.oauth_settings import OAuthSettings
 from pegboard.settings.sandbox_settings import SandboxSettings
-from pegboard.settings.secret_sources import REFERENCE, SecretReader, references
+from pegboard.settings.secret_sources import REFERENCE, REFERENCE_START, SecretReader, references
 
 SAFE = operating_system.inherited_variables()
 """Variables that every server's process inherits."""
@@ -216,13 +217,16 @@ class ServerSpec(BaseModel):
         """The variables of VS Code's `envFile`."""
         if self.env_file is None:
             return {}
-        path = Path(self.folder, Path(expand(self.env_file) or "").expanduser())
-        if not path.is_file():
+        try:
+            path = Path(self.folder, Path(expand(self.env_file) or "").expanduser())
+            text = path.read_text("utf-8-sig")
+        except (OSError, RuntimeError, UnicodeDecodeError) as error:  # RuntimeError: `~` of a user that does not exist
+            why = "is not UTF-8" if isinstance(error, UnicodeDecodeError) else "does not exist or cannot be read"
             raise ConfigError(
-                f"Server {self.name!r} has the envFile {self.env_file!r}, which does not exist.",
-                remedy="Correct its path.",
-            )
-        return {key: value or "" for key, value in dotenv_values(path).items()}
+                f"Server {self.name!r} has the envFile {self.env_file!r}, which {why}.",
+                remedy="Correct its path or it.",
+            ) from error
+        return {key: value or "" for key, value in dotenv_values(stream=StringIO(text)).items()}
 
 
 def secret_arguments(args: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -268,6 +272,11 @@ class Expander:
             raise ConfigError(
                 f"{self.owner} uses {unknown.group()}, which only its editor can prompt for.",
                 remedy="Put the value into an environment variable and write ${NAME} instead.",
+            )
+        if broken := REFERENCE_START.search(PARTS.sub(" ", text)):
+            raise ConfigError(
+                f"{self.owner} has a reference ${{{broken.group(1)}:…}} whose braces do not match.",
+                remedy="Inside it, braces stand in pairs, and no pair within another.",
             )
         return PARTS.sub(self._part, text)
 
