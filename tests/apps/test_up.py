@@ -81,6 +81,17 @@ def test_one_process_is_started_found_by_the_others_and_stopped(run: Run, run_js
     assert run_json("down") == {"stopped": [], "still_runs": None}
 
 
+@pytest.mark.parametrize("broken", [True, False], ids=["broken", "deleted"])
+def test_a_process_is_stopped_although_its_configuration_cannot_be_read(
+    run_json: RunJson, board: Path, broken: bool
+) -> None:
+    made = run_json("up", "--manager", "process")
+    board.write_text("[servers") if broken else board.unlink()
+
+    assert healthy(made["url"])
+    assert run_json("down") == {"stopped": ["process"], "still_runs": None}
+
+
 def test_a_service_of_systemd_is_written_started_and_removed(
     run: Run, run_json: RunJson, board: Path, machine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -162,8 +173,8 @@ def test_printing_writes_and_starts_nothing(run: Run, board: Path, machine: Path
     assert sorted(machine.rglob("*")) == before
 
 
-@pytest.mark.parametrize("words", [["up"], ["down"], ["up", "--manager", "cron"]])
-def test_wrong_use_of_up_and_down_says_what_is_right(run: Run, board: Path, words: list[str]) -> None:
+@pytest.mark.parametrize("words", [["up"], ["up", "--manager", "cron"]])
+def test_wrong_use_of_up_says_what_is_right(run: Run, board: Path, words: list[str]) -> None:
     if len(words) == 1:
         board.unlink()
     result = run(*words)

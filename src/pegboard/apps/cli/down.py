@@ -15,12 +15,12 @@ EXAMPLES = examples(
 def down(config: Configs = None, as_json: Json = False, verbose: Verbose = False) -> None:
     """Stop the process that `pegboard up` started, and remove its service. Clients then start servers of their own.
 
-    A `pegboard serve` that was started otherwise is left alone.
+    A `pegboard serve` that was started otherwise is left alone. The configuration is not read.
     """
     from pegboard.apps.cli.output import print_json
-    from pegboard.apps.cli.up import shared_process
+    from pegboard.apps.cli.shared_process import SharedProcess, served_files
 
-    shared = shared_process(config)
+    shared = SharedProcess(files=served_files(config))
     stopped = shared.down()
     still = shared.url()
     if as_json:

@@ -160,6 +160,11 @@ class SharedProcess:
             return None
 
 
+def served_files(config: Sequence[Path] | None) -> tuple[Path, ...]:
+    """The absolute paths of these files, else of the user's own file; they need not exist."""
+    return tuple(path.expanduser().absolute() for path in config or [own_file()])
+
+
 def usual_manager() -> str:
     """The manager of this system: that of its user's session if it answers, else a plain process."""
     if manager := operating_system.service_manager():

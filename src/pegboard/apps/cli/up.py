@@ -71,15 +71,15 @@ def up(
 def shared_process(config: list[Path] | None, port: int | None = None) -> SharedProcess:
     """The one for these files, else for the user's own file. Raises ConfigError if there is none or it is invalid."""
     from pegboard.apps.cli.mcp import nothing_given
-    from pegboard.apps.cli.shared_process import SharedProcess
+    from pegboard.apps.cli.shared_process import SharedProcess, served_files
     from pegboard.settings import load_settings
     from pegboard.settings.client_files import own_file
 
-    files = [path.expanduser().absolute() for path in config or [own_file()]]
+    files = served_files(config)
     if not config and not own_file().is_file():
         raise nothing_given()
     load_settings(files)
-    return SharedProcess(files=tuple(files), port=port)
+    return SharedProcess(files=files, port=port)
 
 
 def _notes(shared: SharedProcess, manager: str) -> list[str]:
