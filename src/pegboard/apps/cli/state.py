@@ -72,6 +72,8 @@ WORDS = {
     "embedding": ("embedding", "embeddings"),
     "activity": ("decision", "decisions"),
     "definition": ("listing of a server", "listings of servers"),
+    "result": ("result of a tool", "results of tools"),
+    "audit": ("line of the audit log", "lines of the audit log"),
 }
 
 
@@ -226,8 +228,13 @@ def counted(counts: Mapping[Any, int]) -> str:
     >>> counted({"session": 1, "pin": 2_000, "hold": 0})
     '1 session, 2,000 pins'
     """
-    said = [f"{count:,} {WORDS[kind][count != 1]}" for kind, count in counts.items() if count]
+    said = [f"{count:,} {_words(kind)[count != 1]}" for kind, count in counts.items() if count]
     return ", ".join(said) or "nothing"
+
+
+def _words(kind: str) -> tuple[str, str]:
+    """One of a kind, and many; the kind itself where there are no words for it."""
+    return WORDS.get(kind, (kind, kind))
 
 
 def show_found(found: Mapping[str, Any], tables: Sequence[str]) -> None:
@@ -247,7 +254,7 @@ def _summary(found: Mapping[str, Any]) -> Table:
     made.add_row(*cells("migrations", ", ".join(found["migrations"])))
     for kind, count in found["counts"].items():
         changed = f", {found['pins_changed']:,} of them changed" if kind == "pin" and count else ""
-        made.add_row(*cells(WORDS[kind][1], f"{count:,}{changed}"))
+        made.add_row(*cells(_words(kind)[1], f"{count:,}{changed}"))
     made.add_row(*cells("spent today", dollars(nano_usd(spent["today"]))))
     made.add_row(*cells("spent in all", dollars(nano_usd(spent["in_all"]))))
     if replicas is not None:
