@@ -531,6 +531,29 @@ def test_a_link_stays_a_link(run: Run, put: Put, machine: Path) -> None:
     assert real.read_bytes() == before
 
 
+def test_of_two_links_to_one_file_one_is_left_out_and_the_servers_move(
+    run: Run, run_json: RunJson, put: Put, machine: Path
+) -> None:
+    path = put(CURSOR, a={"command": "a"})
+    before = path.read_bytes()
+    (machine / DESKTOP).parent.mkdir(parents=True)
+    (machine / DESKTOP).symlink_to(path)
+
+    made = run_json("init", "--write")
+
+    (changed,) = made["clients"]
+    (note,) = made["notes"]
+    assert "is the same file as" in note
+    assert CURSOR in note
+    assert DESKTOP in note
+    assert changed["moved"] == [{"server": "a", "as": "a", "not_carried_over": []}]
+    assert servers(path) == {"pegboard": entry(own_file())}
+    assert (machine / DESKTOP).is_symlink()
+    assert run("init", "--undo").exit_code == 0
+    assert path.read_bytes() == before
+    assert (machine / DESKTOP).is_symlink()
+
+
 def test_an_entry_named_pegboard_that_is_another_server_is_moved_like_any(run: Run, put: Put) -> None:
     path = put(CURSOR, pegboard={"command": "pegs"}, stays={"command": "x", "disabled": True})
     run("init", "--write")

@@ -193,7 +193,7 @@ def write(adoptions: Sequence[Adoption], changes: FileChanges) -> None:
             changes.write(adoption.target, adoption.text.encode(), before=adoption.before)
     by_path: dict[Path, list[ClientChange]] = {}
     for change in (change for adoption in adoptions for change in adoption.changes):
-        by_path.setdefault(change.file.path, []).append(change)
+        by_path.setdefault(change.file.path.resolve(), []).append(change)
     for path, of_path in by_path.items():
         mode, old = path.stat().st_mode & 0o777, of_path[0].file.text
         text = old

@@ -16,10 +16,14 @@ def client_files(home: Path, folder: Path, names: Sequence[str] = ()) -> tuple[l
     """The files with servers of these clients (of all, if none is named), and notes on what was left out."""
     files: list[ClientFile] = []
     notes: list[str] = []
+    seen: dict[tuple[Path, tuple[str, ...]], Path] = {}
     for client, path in rows(home, folder, names):
+        place = client.place_in(folder)
         try:
-            file = read(client, path, client.place_in(folder), folder)
+            file = read(client, path, place, folder)
             if file and file.entries:
+                if (first := seen.setdefault((path.resolve(), place), path)) != path:
+                    raise ConfigError(f"{str(path)!r} is the same file as {str(first)!r}.")
                 check(file)
         except ConfigError as error:
             notes.append(f"Left out: {error.message}")

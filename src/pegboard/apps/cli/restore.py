@@ -57,13 +57,15 @@ def restorations(home: Path, folder: Path, names: Sequence[str] = ()) -> tuple[l
     """
     made: list[Restoration] = []
     notes: list[str] = []
-    by_path: dict[Path, list[Client]] = {}
+    by_file: dict[Path, dict[tuple[str, ...], Client]] = {}
+    paths: dict[Path, Path] = {}
     for client, path in rows(home, folder, names):
-        by_path.setdefault(path, []).append(client)
-    for path, of_path in by_path.items():
-        kept = list(backups(path).values())
-        if not kept:
-            continue
+        file = path.resolve() if path.exists() else path
+        by_file.setdefault(file, {}).setdefault(client.place, client)
+        if backups(path):
+            paths.setdefault(file, path)  # of links to one file, that beside which the backups are
+    for file, path in paths.items():
+        kept, of_path = list(backups(path).values()), list(by_file[file].values())
         now = [each for each in _parts(of_path, path, folder) if each.own]
         if not now:
             notes.append(f"{path} has no entry of Pegboard and is left unchanged. Its backup is {kept[-1]}.")
