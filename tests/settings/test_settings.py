@@ -273,3 +273,28 @@ def test_retention_is_in_days_and_0_keeps(tmp_path: Path) -> None:
     assert (retention.definitions, retention.lessons) == (90, 90)
     with pytest.raises(ConfigError, match=r"retention\.spend"):
         load_settings(retention={"spend": -1})
+
+
+@pytest.mark.parametrize("name", ["state_dir", "cache_dir"])
+def test_own_folders_are_relative_to_their_file_and_may_begin_with_the_home_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.delenv(f"PEGBOARD_{name.upper()}", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    path = tmp_path / "project" / "pegboard.toml"
+    path.parent.mkdir()
+
+    def read(value: str) -> Path:
+        path.write_text(f'{name} = "{value}"')
+        return Path(getattr(load_settings([path]), name))
+
+    assert read("kept") == path.parent / "kept"
+    assert read("~/kept") == tmp_path / "home" / "kept"
+    assert read("/kept") == Path("/kept")
+    with pytest.raises(ConfigError, match="'~nosuchuser/x', but there is no such user"):
+        read("~nosuchuser/x")
+    monkeypatch.setenv(f"PEGBOARD_{name.upper()}", "~/kept")
+    assert getattr(load_settings(), name) == tmp_path / "home" / "kept"
+    monkeypatch.setenv(f"PEGBOARD_{name.upper()}", "~nosuchuser/x")
+    with pytest.raises(ConfigError, match=f"{name}: there is no such user"):
+        load_settings()

@@ -345,11 +345,11 @@ class Settings(BaseSettings):
     )
     cache_dir: Path = Field(
         default_factory=lambda: user_cache_path("pegboard", appauthor=False),
-        description="Folder of cached embeddings and tool definitions.",
+        description="Folder of cached embeddings and tool definitions; relative to the configuration file.",
     )
     state_dir: Path = Field(
         default_factory=lambda: user_state_path("pegboard", appauthor=False),
-        description="Folder of sessions and statistics of calls.",
+        description="Folder of sessions and statistics of calls; relative to the configuration file.",
     )
 
     @field_validator("servers", mode="before")
@@ -376,6 +376,14 @@ class Settings(BaseSettings):
         if not isinstance(value, str):
             return value
         return json.loads(value) if value.startswith("{") else {OF_A_TEXT[str(info.field_name)]: value}
+
+    @field_validator("cache_dir", "state_dir")
+    @classmethod
+    def _at_home(cls, value: Path) -> Path:
+        try:
+            return value.expanduser()
+        except RuntimeError as error:
+            raise ValueError("there is no such user") from error
 
     @classmethod
     def settings_customise_sources(
@@ -520,10 +528,16 @@ def _origin(error: ValidationError, files: Sequence[Path], given: Mapping[str, A
 
 
 def _from_its_folder(document: dict[str, Any], path: Path) -> dict[str, Any]:
-    """The document of a configuration file, with the files that it names resolved against its folder."""
+    """The document of a configuration file, with the files that it names resolved against its folder. Raises
+    ConfigError."""
 
     def found(name: Any) -> Any:
-        return str(path.absolute().parent / Path(name).expanduser()) if isinstance(name, str) else name
+        try:
+            return str(path.absolute().parent / Path(name).expanduser()) if isinstance(name, str) else name
+        except RuntimeError as error:
+            raise ConfigError(
+                f"{str(path)!r} names {name!r}, but there is no such user.", remedy="Correct the path there."
+            ) from error
 
     named, files = dict(document), (("summaries", "file"), ("registry", "snapshot"))
     for section, field in (*files, ("llm", "record"), ("audit_log", "folder")):
@@ -537,7 +551,8 @@ def _from_its_folder(document: dict[str, Any], path: Path) -> dict[str, Any]:
         named["items"] = {**items, **paths}
     if isinstance(shards := document.get("index_shards"), list):
         named["index_shards"] = [found(folder) for folder in shards]
-    return named | ({"calibration": found(document["calibration"])} if "calibration" in document else {})
+    alone = ("calibration", "cache_dir", "state_dir")
+    return named | {name: found(document[name]) for name in alone if name in document}
 
 
 def _listed(section: Mapping[str, Any], name: str) -> bool:
