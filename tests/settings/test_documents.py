@@ -10,7 +10,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pegboard.settings.documents import syntax_of
+from pegboard.settings.documents import json_members, syntax_of
 
 JSON, TOML, YAML = (syntax_of(Path(f"a.{suffix}")) for suffix in ("json", "toml", "yaml"))
 NAMES = st.text(min_size=1, max_size=4)
@@ -23,6 +23,17 @@ VALUES = st.recursive(
 
 def swapped(syntax: Any, text: str, place: tuple[str, ...], gone: list[str], name: str, value: Any) -> str:
     return str(syntax.changed(text, place, gone, [syntax.written(text, place, name, value)]))
+
+
+def test_a_large_file_with_comments_is_read_and_a_large_cut_one_is_an_error_that_says_where(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    entries = "".join(f'"s{number}": {{"command": "x"}}, // {number}\n' for number in range(5_000))
+    monkeypatch.setattr(json_members.json5, "loads", lambda _: pytest.fail("the slow parser was asked"))
+
+    assert len(JSON.parse(f'{{"mcpServers": {{{entries}}},}}')["mcpServers"]) == 5_000
+    with pytest.raises(ValueError, match=r"line 500[01] column"):
+        JSON.parse(f'{{"mcpServers": {{{entries}')
 
 
 @given(

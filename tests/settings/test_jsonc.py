@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pegboard.settings.jsonc import span, with_value
+from pegboard.settings.jsonc import plain_json, span, with_value
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -66,3 +66,18 @@ def test_any_value_of_any_document_can_be_replaced(
     key = data.draw(st.sampled_from(sorted(document)))
 
     assert json.loads(with_value(json.dumps(document, indent=indent), (key,), value)) == document | {key: value}
+
+
+@given(value=VALUES, comment=st.sampled_from(["", '// "a", [\n', "/* {'b',\n */"]), indent=st.sampled_from([None, 2]))
+def test_comments_and_trailing_commas_become_blanks(value: Any, comment: str, indent: int | None) -> None:
+    text = json.dumps({"a": [value], "b": {"c": value}}, indent=indent)
+    written = f"{comment}{text[:-2]},{comment}{text[-2:]}{comment}" if indent is None else f"{comment}{text}{comment}"
+
+    assert json.loads(plain_json(written)) == json.loads(text)
+    assert len(plain_json(written)) == len(written)
+
+
+@pytest.mark.parametrize("text", ["[,]", "{,}", "[1,,]", '{"a":,}'])
+def test_a_comma_without_a_value_before_it_stays_an_error(text: str) -> None:
+    with pytest.raises(ValueError, match=r"Expecting"):
+        json.loads(plain_json(text))

@@ -11,7 +11,9 @@ from typing import Any
 import json5
 
 from pegboard.settings.documents.splices import line_end, line_start, spliced
-from pegboard.settings.jsonc import TOKEN, decoded_key, written_value
+from pegboard.settings.jsonc import TOKEN, decoded_key, plain_json, written_value
+
+MOST_JSON5 = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +42,17 @@ class JsonMembers:
     name = "JSON"
 
     def parse(self, text: str) -> Any:
-        """Plain JSON is tried first: a client's file can have megabytes, and the parser for comments is slow."""
+        """Plain JSON is tried first, then JSON with comments and trailing commas: a client's file can have megabytes,
+        and the parser for all else (JSON5) is so slow that it gets only `MOST_JSON5` characters."""
         try:
             return json.loads(text)
         except ValueError:
+            pass
+        try:
+            return json.loads(plain_json(text))
+        except ValueError:
+            if len(text) > MOST_JSON5:
+                raise
             return json5.loads(text)
 
     def source(self, text: str, place: Sequence[str], name: str) -> str:
