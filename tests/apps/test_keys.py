@@ -42,6 +42,15 @@ def test_a_name_that_cannot_be_is_an_error_without_a_key(run: Run) -> None:
     assert "'a b'" in done.stderr
 
 
+@pytest.mark.parametrize("words", [["new", "a", "--days"], ["new", "a", "--mcp", "--days"]])
+def test_an_end_that_no_calendar_has_is_an_error_without_a_key(run: Run, words: list[str]) -> None:
+    done = run("keys", *words, 99_999_999)
+
+    assert done.exit_code == 2
+    assert "pgb_" not in done.output
+    assert "99999999 days are too many" in done.stderr
+
+
 def test_a_key_is_checked_by_the_configuration_and_never_said(run: Run, tmp_path: Path) -> None:
     made = json.loads(run("keys", "new", "team", "--upstreams", "openai", "--json").stdout)
     config = tmp_path / "pegboard.toml"

@@ -174,6 +174,22 @@ def test_a_reader_that_leaves_early_is_no_error(start: Start, tools: Path) -> No
     assert stderr == b""
 
 
+@pytest.mark.parametrize("command", [["lint"], ["route", "open an issue"]])
+def test_characters_that_the_terminal_does_not_have_end_no_command(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", "cp1252")
+    tools = tmp_path / "tools.jsonl"
+    told = {"server": "s", "description": "Open an issue 問題", "parameters": {}}
+    tools.write_text("".join(json.dumps(told | {"name": name}) + "\n" for name in ("issue→", "issue⇒")))
+    process = start(*command, "--catalog", tools, "--profile", "keyword")
+    stdout, stderr = process.communicate()
+
+    assert b"UnicodeEncodeError" not in stderr
+    assert b"issue" in stdout
+    assert process.returncode == 0, stderr
+
+
 def test_the_module_runs_as_the_program_does(start: Start, tools: Path) -> None:
     stdout, stderr = start("route", "open an issue", "--catalog", tools, "--profile", "keyword", "--json").communicate()
 

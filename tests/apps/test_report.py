@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import csv
+import stat
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -100,6 +101,30 @@ def test_a_page_is_one_file_that_loads_nothing_and_shows_markup_as_text(run: Run
     assert "src=" not in html
     assert "href=" not in html
     assert "$2.75" in html
+
+
+def test_a_report_is_written_through_a_link_and_has_the_mode_of_other_files(
+    run: Run, config: Path, tmp_path: Path
+) -> None:
+    real, link, new = tmp_path / "real.html", tmp_path / "link.html", tmp_path / "new.csv"
+    real.write_text("")
+    real.chmod(0o640)
+    link.symlink_to(real)
+    (tmp_path / "other").touch()
+
+    assert run("report", "--config", config, "--html", link, "--csv", new).exit_code == 0
+
+    assert link.is_symlink()
+    assert "$2.75" in real.read_text("utf-8")
+    assert stat.S_IMODE(real.stat().st_mode) == 0o640
+    assert new.stat().st_mode == (tmp_path / "other").stat().st_mode
+
+
+def test_a_report_may_go_to_a_device(run: Run, config: Path, tmp_path: Path) -> None:
+    (tmp_path / "null").symlink_to("/dev/null")
+
+    assert run("report", "--config", config, "--csv", tmp_path / "null").exit_code == 0
+    assert Path("/dev/null").is_char_device()
 
 
 def test_each_decision_goes_to_a_file(run: Run, config: Path, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from typer.testing import Result
 
+from pegboard.apps.cli import state_actions
 from pegboard.clock import SYSTEM_CLOCK
 from pegboard.habit_trial import Trial
 from pegboard.habits import TRIAL, HabitKey, habits_of, within_encoder
@@ -146,6 +147,22 @@ def test_an_export_takes_its_place_whole_and_is_its_owners_alone(run_json: RunJs
 
 
 @pytest.mark.usefixtures("full")
+def test_an_export_is_its_owners_alone_behind_a_link_and_over_a_readable_file_too(
+    run_json: RunJson, machine: Path
+) -> None:
+    real = machine / "real.jsonl"
+    real.write_text("")
+    real.chmod(0o644)
+    (machine / "state.jsonl").symlink_to(real)
+
+    run_json("state", "export", machine / "state.jsonl")
+
+    assert (machine / "state.jsonl").is_symlink()
+    assert len(real.read_text().splitlines()) == 1 + 11 + 1
+    assert stat.S_IMODE(real.stat().st_mode) == 0o600
+
+
+@pytest.mark.usefixtures("full")
 def test_an_export_that_fails_leaves_the_old_file_and_nothing_else(
     run: Run, machine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -273,6 +290,20 @@ def test_what_was_removed_is_said_in_words(run: Run) -> None:
         run("state", "forget", "--server", "git").stdout == "Removed: 1 tool with statistics, 1 pin, 1 row of habits.\n"
     )
     assert run("state", "forget", "--server", "git").stdout == "Removed: nothing.\n"
+
+
+@pytest.mark.usefixtures("full")
+def test_results_and_lines_of_the_audit_log_that_were_removed_are_said_in_words(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def forgotten(*_: object) -> dict[str, int]:
+        return {"result": 1, "audit": 2_000, "novelty": 3}
+
+    monkeypatch.setattr(state_actions, "_forgotten", forgotten)
+    said = run("state", "forget", "--key", "alice")
+
+    assert said.exit_code == 0, said.output
+    assert said.stdout == "Removed: 1 result of a tool, 2,000 lines of the audit log, 3 novelty.\n"
 
 
 @pytest.mark.usefixtures("full")

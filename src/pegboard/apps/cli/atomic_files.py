@@ -116,17 +116,28 @@ def _put_back(staged: _Staged) -> None:
 
 
 @contextmanager
-def staged(target: Path) -> Iterator[IO[bytes]]:
-    """A private file that replaces ``target`` at the end of the block. Raises ConfigError."""
+def staged(target: Path, *, private: bool = False) -> Iterator[IO[bytes]]:
+    """A file that replaces ``target``, or what it links to, at the end of the block. A device or pipe is written itself.
+
+    The file is readable by its owner alone if ``private``; else as the file that it replaces, or as new files are. Raises
+    ConfigError.
+    """
     temporary: Path | None = None
     try:
-        descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        if target.exists() and not target.is_file():
+            with target.open("wb") as file:
+                yield file
+            return
+        place = target.resolve()
+        descriptor, name = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
         temporary = Path(name)
         with os.fdopen(descriptor, "wb") as file:
             yield file
             file.flush()
             os.fsync(descriptor)
-        operating_system.replace_file(temporary, target)
+        if not private:
+            temporary.chmod(_mode(place))
+        operating_system.replace_file(temporary, place)
     except OSError as error:
         raise ConfigError(
             f"Cannot write {str(target)!r}: {error.strerror}.", remedy="Choose a folder that can be written."
@@ -135,3 +146,12 @@ def staged(target: Path) -> Iterator[IO[bytes]]:
         if temporary is not None:
             with suppress(OSError):
                 temporary.unlink(missing_ok=True)
+
+
+def _mode(path: Path) -> int:
+    """The mode of a file, or that which a new one would get."""
+    if path.exists():
+        return path.stat().st_mode & 0o777
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask

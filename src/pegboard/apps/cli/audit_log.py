@@ -224,15 +224,16 @@ def _time(option: str, text: str | None) -> str:
     """A moment as lines have it; empty without one. Raises ConfigError."""
     if text is None:
         return ""
-    if ago := AGO.fullmatch(text.strip()):
-        return moment((datetime.now(UTC) - timedelta(**{UNITS[ago[2]]: int(ago[1])})).timestamp())
     try:
-        found = datetime.fromisoformat(text.strip())
-    except ValueError as error:
+        if ago := AGO.fullmatch(text.strip()):
+            found = datetime.now(UTC) - timedelta(**{UNITS[ago[2]]: int(ago[1])})
+        else:
+            found = datetime.fromisoformat(text.strip())
+        return moment((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp())
+    except (ValueError, OverflowError) as error:
         raise ConfigError(
             f"{option} {text!r} is no time.", remedy="Write 2026-11-24, 2026-11-24T08:00, or 30m, 12h, 7d."
         ) from error
-    return moment((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp())
 
 
 def _outcome(text: str | None) -> str | None:

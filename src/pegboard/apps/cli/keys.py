@@ -197,7 +197,11 @@ def check(config: Configs = None, as_json: Json = False, verbose: Verbose = Fals
 
 
 def _in_days(days: int) -> datetime:
-    return datetime.now(UTC).replace(microsecond=0) + timedelta(days=days)
+    """Raises ConfigError for an end after the year 9999."""
+    try:
+        return datetime.now(UTC).replace(microsecond=0) + timedelta(days=days)
+    except OverflowError as error:
+        raise ConfigError(f"{days} days are too many.", remedy="Leave the option out for a key without end.") from error
 
 
 def _text(moment: datetime) -> str:

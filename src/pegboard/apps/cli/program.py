@@ -5,6 +5,8 @@ The module of a command is imported when the command runs, not before. An error 
 
 from __future__ import annotations
 
+import codecs
+import io
 import json
 import os
 import sys
@@ -92,6 +94,7 @@ class Program(TyperGroup):
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **extra: Any) -> NoReturn:
         words = list(sys.argv[1:] if args is None else args)
+        _write_what_can_be_written()
         debugging = _has(words, "--verbose") or bool(os.environ.get("PEGBOARD_DEBUG"))
         with stderr_log.to_stderr(debugging=debugging):
             try:
@@ -159,6 +162,13 @@ def _payload(error: Exception) -> dict[str, Any]:
         "message": f"This is a defect in Pegboard: {type(error).__name__}: {error}.",
         "remedy": "Run it again with --verbose and report the output.",
     }
+
+
+def _write_what_can_be_written() -> None:
+    """Let characters that the terminal's encoding does not have become `?`, instead of ending the command."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and codecs.lookup(stream.encoding).name != "utf-8":
+            stream.reconfigure(errors="replace")
 
 
 def _reader_gone() -> int:

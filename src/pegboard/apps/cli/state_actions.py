@@ -199,5 +199,5 @@ def _output(target: Path | None) -> Iterator[IO[bytes]]:
     if target is None:
         yield sys.stdout.buffer
     else:
-        with staged(target) as file:
+        with staged(target, private=True) as file:
             yield file
