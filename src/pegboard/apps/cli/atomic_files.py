@@ -117,10 +117,10 @@ def _put_back(staged: _Staged) -> None:
 
 @contextmanager
 def staged(target: Path, *, private: bool = False) -> Iterator[IO[bytes]]:
-    """A file that replaces ``target``, or what it links to, at the end of the block. A device or pipe is written itself.
+    """A file that replaces ``target``, or what it links to, at the end of the block; a device is written itself.
 
-    The file is readable by its owner alone if ``private``; else as the file that it replaces, or as new files are. Raises
-    ConfigError.
+    The file is readable by its owner alone if ``private``; else as the file that it replaces, or as new files are.
+    Raises ConfigError.
     """
     temporary: Path | None = None
     try:

@@ -89,7 +89,8 @@ def _init(names: Sequence[str], to: Path | None, *, write: bool) -> dict[str, An
     if write:
         with file_changes() as changes:
             adopt.write(adoptions, changes)
-        consent.remember(each.target for each in adoptions if each.is_all_ours)
+        if ours := [each.target for each in adoptions if each.is_all_ours]:
+            consent.remember(ours)
     return {
         "written": write,
         "targets": [_target(each) for each in adoptions],
