@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from pegboard.protection import Signs, agent_of, kind_of, known_agents, known_classes, marking_headers, protected_tools
+from pegboard.protection.decision import MOST_REMEMBERED
+from pegboard.protection.table import LONGEST_NAME
 from unknown_agents import OFFICE
 
 CATALOG = list(OFFICE)
@@ -114,3 +118,14 @@ def test_behind_a_proxy_that_drops_headers_instructions_or_tools_tell_an_agent(a
 def test_every_row_names_its_source_and_no_header_of_the_table_holds_a_secret() -> None:
     assert all(row.source and row.checked for row in (*known_agents(), *known_classes()))
     assert marking_headers().isdisjoint({"authorization", "cookie", "x-api-key", "api-key", "x-goog-api-key"})
+
+
+def test_nothing_keeps_a_long_name_after_its_request() -> None:
+    for length in (LONGEST_NAME + 1, MOST_REMEMBERED + 1):
+        name = "transfer_to_" + "x" * length
+        before = sys.getrefcount(name)
+        assert kind_of(name) == "handoff"
+        assert sys.getrefcount(name) == before
+
+    assert dict(protected_tools([*CATALOG, name], Signs())) == {len(CATALOG): "handoff"}
+    assert sys.getrefcount(name) == before

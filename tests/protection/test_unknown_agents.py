@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+import time
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from model_bodies import CODECS, function
 from pegboard.compose import boards_of_requests, default_parts
@@ -102,3 +106,31 @@ def test_instructions_name_tools_as_a_whole_and_everyday_words_only_where_they_a
 
 def test_instructions_that_list_a_whole_catalog_single_none_out() -> None:
     assert named_in(list(OFFICE), [" ".join(OFFICE)]) == set()
+
+
+pieces = st.sampled_from(["lines", "Amend", "tool", "é", "a_b", "a.b", "x", " ", "\n", *".:/-`'\"<>*(_1"])
+texts = st.lists(pieces, max_size=30).map("".join)
+
+
+@given(text=texts)
+def test_every_word_that_is_marked_in_one_of_the_ways_is_named_and_no_other(text: str) -> None:
+    names = ["lines", "Amend", "tool", "é", "x", "a_b", "a.b", "a_b.x", ""]
+    written = re.findall(r"[\w.:/-]*\w", text)
+
+    def is_marked(name: str) -> bool:
+        if not name.isalpha():
+            return True
+        return re.search(rf"[`'\"<*]{name}[`'\">*(]|\b{name} tool\b|\btool {name}\b", text) is not None
+
+    expected = {place for place, name in enumerate(names) if name in written and is_marked(name)}
+    assert named_in(names, [text]) == expected
+
+
+@pytest.mark.parametrize("mark", ["-", ".", ":/", "a-", "`", "tool ", "a tool "])
+def test_long_instructions_of_any_marks_are_read_in_time_that_grows_with_their_length(mark: str) -> None:
+    names = ["w" + "".join(chr(97 + number // 26**place % 26) for place in range(4)) for number in range(20_000)]
+    text = " ".join(names) + (mark * 60_000)[:60_000]
+    began = time.process_time()
+
+    assert named_in(names, [text]) == set()
+    assert time.process_time() - began < 10

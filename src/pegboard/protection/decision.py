@@ -18,7 +18,7 @@ SCHEMAS = 0.1
 """If more than this share of the tools have such names, it is just this client's naming style."""
 IN_DOUBT = "in doubt"
 MOST_REMEMBERED = 256 * 1024
-"""Results are cached for instructions up to this many characters."""
+"""Results are cached for instructions and names up to this many characters in all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,8 @@ def protected_tools(names: Sequence[str], signs: Signs) -> Mapping[int, str]:
     >>> dict(protected_tools(["create_invoice", "get_invoice", "final_result"], Signs()))
     {2: 'exit'}
     """
-    find = _remembered if sum(map(len, signs.instructions)) <= MOST_REMEMBERED else _found
+    length = sum(map(len, signs.instructions)) + sum(map(len, names))
+    find = _remembered if length <= MOST_REMEMBERED else _found
     starts = tuple(each[:START] for each in signs.definitions)
     return find(tuple(names), tuple(sorted(signs.headers.items())), signs.instructions, starts)
 

@@ -16,6 +16,8 @@ from pydantic import BaseModel, ConfigDict
 from pegboard.cached_property import cached_property
 
 TABLE = "protected.toml"
+LONGEST_NAME = 256
+"""Characters of a name up to which its kind is cached; clients may send names of any length."""
 
 
 class SourcedRow(BaseModel):
@@ -76,14 +78,20 @@ def any_of(patterns: Iterable[str]) -> re.Pattern[str]:
     return re.compile("|".join(translate(pattern.casefold()) for pattern in patterns) or r"(?!)")
 
 
-@lru_cache(maxsize=65536)
 def kind_of(name: str) -> str:
     """The kind of protected tool with this name, whichever client sends it; empty if it is not protected.
 
     >>> kind_of("transfer_to_billing"), kind_of("mcp__bank__transfer_to_account")
     ('handoff', '')
     """
+    return (_known_kind if len(name) <= LONGEST_NAME else _kind)(name)
+
+
+def _kind(name: str) -> str:
     return next((each.kind for each in known_classes() if each.pattern.match(name.casefold())), "")
+
+
+_known_kind = lru_cache(maxsize=65536)(_kind)
 
 
 @cache

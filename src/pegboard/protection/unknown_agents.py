@@ -16,6 +16,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from functools import lru_cache
 
+from pegboard.protection.table import LONGEST_NAME
 from pegboard.retrieval.name_words import LEADING_VERBS, Word, words_of
 
 START = 600
@@ -56,7 +57,10 @@ MOST_LISTED = 40
 """Up to this many tools may all be the client's own."""
 LONGEST = 200_000
 """Characters of the instructions that are examined."""
-WRITTEN = re.compile(r"[\w.:/-]*\w")
+SEPARATORS = ".:/-"
+WRITTEN = re.compile(r"[\w.:/-]+")
+MARKED = tuple(map(re.compile, (r"[`'\"<*](\w+)(?=[`'\">*(])", r"\b(\w+)(?= tool\b)", r"\btool (?=(\w+))")))
+"""A word that is marked as a name; what follows it may mark another one."""
 
 
 def doubtful(names: Sequence[str], definitions: Sequence[bytes], instructions: Sequence[str]) -> set[int]:
@@ -76,10 +80,11 @@ def conspicuous_in(names: Sequence[str]) -> list[int]:
 def named_in(names: Sequence[str], instructions: Sequence[str]) -> set[int]:
     """Tools that the instructions name; a name that is an everyday word must be marked as a name."""
     text = "\n".join(instructions)[:LONGEST]
-    written = frozenset(WRITTEN.findall(text))
-    found = {
-        place for place, name in enumerate(names) if name in written and (not _is_word(name) or _is_quoted(name, text))
-    }
+    written = frozenset(each.rstrip(SEPARATORS) for each in WRITTEN.findall(text)) - {""}
+    named = {name for name in names if name in written}
+    words = {name for name in named if _is_word(name)}
+    named -= words - (_marked_in(text) if words else words)
+    found = {place for place, name in enumerate(names) if name in named}
     return set() if len(found) > LISTED * len(names) and len(names) > MOST_LISTED else found
 
 
@@ -87,7 +92,7 @@ def from_catalogs(names: Sequence[str]) -> set[int]:
     """The places of tools that come from catalogs, judged by name alone."""
     if _is_marked(names):
         return {place for place, name in enumerate(names) if SERVER.match(name)}
-    words = [words_of(name) for name in names]
+    words = [words_of(name[:LONGEST_NAME]) for name in names]
     first = [_first_word(of_name) for of_name in words]
     uses = Counter(first)
     alike = {place for place, word in enumerate(first) if word and uses[word] >= LEAST_ALIKE}
@@ -116,8 +121,9 @@ def _is_word(name: str) -> bool:
     return name.isalpha() and (name.islower() or name.istitle())
 
 
-def _is_quoted(name: str, text: str) -> bool:
-    return re.search(rf"[`'\"<*]{name}[`'\">*(]|\b{name} tool\b|\btool {name}\b", text) is not None
+def _marked_in(text: str) -> frozenset[str]:
+    """All words that a text marks as names, in as many passes as there are ways to mark one."""
+    return frozenset(word for pattern in MARKED for word in pattern.findall(text))
 
 
 def agent_tools(definitions: Sequence[bytes]) -> list[int]:
