@@ -24,7 +24,7 @@ from opentelemetry.proto.collector.trace.v1 import trace_service_pb2 as traces
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2_grpc as trace_service
 
 from otel_collector import Collector, collecting
-from pegboard.events import ConfigurationRefused
+from pegboard.events import CallRejected, ConfigurationRefused, Event
 from pegboard.settings.otel_settings import SIGNALS
 from pegboard.telemetry.otel import exporter_process
 from pegboard.telemetry.otel.conventions import HTTP_DURATION, HTTP_METHOD
@@ -166,3 +166,40 @@ def test_what_is_amiss_with_the_export_is_said_until_it_works() -> None:
         said.append(export.amiss())
 
     assert said == ["", "The collector of OpenTelemetry does not take what it is sent.", ""]
+
+
+def test_texts_and_numbers_that_no_collector_takes_are_replaced_and_the_export_goes_on() -> None:
+    with collecting() as collector:
+        export = OtelExport(ExportOptions(endpoint=collector.url, signals=SIGNALS))
+        export.start()
+        with export.tracer.start("GET /\ud800", "server", {HTTP_METHOD: "\udfff", "size": 2**70}, metric=HTTP_DURATION):
+            export.emit(CallRejected(at=1.0, tool="no\ud800", reason="unknown"))
+        export._wake.set()
+        with export.tracer.start("GET /y", "server", {HTTP_METHOD: "GET"}, metric=HTTP_DURATION):
+            pass
+        export.close(PATIENCE)
+
+    odd = collector.span("GET /?", kind="server")
+    assert (odd.attributes[HTTP_METHOD], odd.attributes["size"]) == ("?", 2**63 - 1)
+    assert collector.span("GET /y", kind="server")
+    assert [attributes["pegboard.tool"] for _, attributes, _ in collector.logs] == ["no?"]
+    assert {labels[HTTP_METHOD] for labels, _ in collector.points(HTTP_DURATION)} == {"?", "GET"}
+
+
+def test_an_event_that_no_record_can_be_made_of_is_lost_and_counted_and_the_export_goes_on(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Unknown(Event):
+        """No event of `pegboard.events`."""
+
+    with collecting() as collector:
+        export = OtelExport(ExportOptions(endpoint=collector.url, signals=SIGNALS))
+        export.emit(Unknown(at=1.0))
+        assert not export._pass_on(0, measured=False)
+        export.start()
+        export.emit(EVENT)
+        export.close(PATIENCE)
+
+    assert export.lost == 1
+    assert "no frame was made of them (AttributeError)" in caplog.text
+    assert [name for name, *_ in collector.logs] == ["pegboard.configuration_refused"]

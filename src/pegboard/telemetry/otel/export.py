@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, BinaryIO
 
 from pegboard import operating_system
@@ -136,12 +136,11 @@ class OtelExport:
             due = self._measures and (closing or time.monotonic() - measured >= self._options.metric_seconds)
             try:
                 while self._waiting or due or not waits:
-                    lost, frame = self.lost, self._frame(measured=due)
-                    frame.lost = lost - told
-                    self._send(frame)
+                    lost = self.lost
+                    told = lost if self._pass_on(lost - told, measured=due) else told
                     if due:
                         measured, due = time.monotonic(), False
-                    told, waits = lost, True
+                    waits = True
                 if closing:
                     self._end()
                     return
@@ -161,10 +160,25 @@ class OtelExport:
         points = [[{"recorded": "true"}, sampler.taken], [{"recorded": "false"}, sampler.left_out]]
         return [["pegboard.traces", TRACES, "1", "sum", [], points]]
 
-    def _frame(self, *, measured: bool) -> ExportFrame:
+    def _pass_on(self, lost: int, *, measured: bool) -> bool:
+        """Send what waits, as much as a frame has; whether it was sent. What no frame can be made of is lost, and
+        counted. Raises OSError."""
+        records = [self._waiting.popleft() for _ in range(min(AT_ONCE, len(self._waiting)))]
+        try:
+            frame = self._frame(records, measured=measured)
+            frame.lost = lost
+            self._send(frame)
+        except OSError:
+            raise
+        except Exception as error:  # noqa: BLE001  # one frame may not end the others
+            self.lost += len(records)
+            LOGGER.warning("Some spans and events were lost: no frame was made of them (%s).", type(error).__name__)
+            return False
+        return True
+
+    def _frame(self, records: Sequence[TraceSpan | tuple[Event, TraceSpan | None]], *, measured: bool) -> ExportFrame:
         frame = ExportFrame(began=self._began, now=time.time_ns())
-        for _ in range(min(AT_ONCE, len(self._waiting))):
-            record = self._waiting.popleft()
+        for record in records:
             if isinstance(record, TraceSpan):
                 frame.spans.append(_span(record))
             else:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from typing import Any, BinaryIO, NamedTuple
 
 import msgspec
 
 HEADER = struct.Struct(">I")
+LEAST, GREATEST = -(2**63), 2**63 - 1
+"""The integers of OTLP."""
 TAKEN, MISSED = b"\1", b"\0"
 """What the exporter process answers: whether the collector took all of a frame."""
 
@@ -54,7 +57,11 @@ class ExportFrame(msgspec.Struct, kw_only=True):
 
 
 def written(frame: ExportFrame) -> bytes:
-    body = msgspec.msgpack.encode(frame)
+    """A client's texts may have halves of surrogate pairs, and its numbers any length: these are replaced."""
+    try:
+        body = msgspec.msgpack.encode(frame)
+    except (UnicodeEncodeError, OverflowError):
+        body = msgspec.msgpack.encode(_sendable(msgspec.structs.asdict(frame)))
     return HEADER.pack(len(body)) + body
 
 
@@ -70,3 +77,24 @@ def read(stream: BinaryIO) -> ExportFrame | None:
         return None
     body = stream.read(HEADER.unpack(head)[0])
     return msgspec.msgpack.decode(body, type=ExportFrame)
+
+
+def _sendable(value: Any) -> Any:
+    """The value with "?" for each half of a surrogate pair, and the nearest integers that OTLP has.
+
+    >>> _sendable({"a\\ud800": (True, 2**70)})
+    {'a?': [True, 9223372036854775807]}
+    """
+    match value:
+        case str():
+            return value.encode("utf-8", "replace").decode()
+        case bool():
+            return value
+        case int():
+            return min(max(value, LEAST), GREATEST)
+        case Mapping():
+            return {_sendable(key): _sendable(each) for key, each in value.items()}
+        case list() | tuple():
+            return [_sendable(each) for each in value]
+        case _:
+            return value
