@@ -72,13 +72,17 @@ def with_context(meta: Any, span: TraceSpan) -> Any:
 
 
 def target_attributes(method: str, name: str, uri: str = "") -> dict[str, Attribute]:
-    """What a request is about: a tool, a prompt or a resource, without the query of its address."""
+    """What a request is about: a tool, a prompt or a resource, without the query of its address. Of an address that is
+    no URL, nothing is told."""
     if method == CALL:
         return {names.OPERATION: names.EXECUTE, names.TOOL: name}
     if method == "prompts/get":
         return {names.PROMPT: name}
     if uri and OF_RESOURCES in method:
-        parts = urlsplit(uri[:LONGEST_CONTENT])
+        try:
+            parts = urlsplit(uri[:LONGEST_CONTENT])
+        except ValueError:
+            return {}
         return {names.RESOURCE: parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()}
     return {}
 
