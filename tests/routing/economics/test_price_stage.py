@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -296,6 +297,20 @@ async def test_what_the_store_knows_is_read_again_now_and_then_and_kept_while_it
 
     assert await chosen(board) == "first"
     assert store.reads == 3
+
+
+async def test_an_infinite_latency_in_the_store_is_left_there(clock: FakeClock, given_vectors: GivenVectors) -> None:
+    first = ToolId("first", "")
+    store = Recorded({first: ToolStatistics(calls=5, latency=math.inf)})
+    knowledge = Knowledge(store, clock, fresh=5.0)
+    board = twins(clock, knowledge, given_vectors)
+    assert await chosen(board) == "first"
+    assert list(knowledge.changed_since(0)) == []
+
+    store.known = {first: ToolStatistics(calls=6, success=0.05)}
+    clock.advance(5)
+
+    assert await chosen(board) == "second"
 
 
 async def test_own_calls_that_the_store_has_not_got_yet_are_not_undone_by_reading_it(

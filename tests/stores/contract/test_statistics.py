@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from dataclasses import replace
 from itertools import permutations
 
@@ -62,6 +63,17 @@ async def test_a_verdict_revises_the_averages_and_counts_no_call(backend: Backen
     assert (known[LOG].calls, known[LOG].successes, known[NOW].calls, known[NOW].successes) == (3, 1, 1, 0)
     assert values(known[LOG]) == pytest.approx(values(after_all(PRIOR, calls, SMOOTHING)), rel=1e-12)
     assert values(known[NOW]) == pytest.approx(values(after_all(PRIOR, [outcome(), *many], SMOOTHING)), abs=1e-12)
+
+
+async def test_an_infinite_average_is_finite_again_after_the_next_call(lasting: Backend) -> None:
+    store = lasting.statistics()
+    await store.observe([outcome(ms=math.inf)])
+
+    await store.observe([outcome()])
+
+    known = (await store.read())[LOG]
+    assert known.calls == 2
+    assert known.latency < PRIOR.latency
 
 
 async def test_several_processes_count_together(backend: Backend) -> None:

@@ -11,6 +11,7 @@ EHRR.
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -44,7 +45,8 @@ class Knowledge:
     """Shared by all boards of a process. A whole server is keyed by its name and an empty tool name (`ToolId.whole`).
 
     The store is read again every ``fresh`` seconds, by the first turn after that; if it cannot be read, the statistics
-    stay as they were. Of two records of a tool, the one with more calls counts. ``half_life`` is for `faded`.
+    stay as they were. Of two records of a tool, the one with more calls counts; one of an infinite latency does not.
+    ``half_life`` is for `faded`.
     """
 
     def __init__(
@@ -121,7 +123,7 @@ class Knowledge:
 
     def _adopt(self, key: ToolId, row: ToolStatistics) -> None:
         known = self._known.get(key) or self._unknown
-        if row.calls <= known.statistics.calls:
+        if row.calls <= known.statistics.calls or not math.isfinite(row.latency):
             return
         worse = row.success < known.statistics.success or row.latency > SLOW * known.target.latency
         self._put(key, row, known.target if worse else target(row, self.prior), self.now)

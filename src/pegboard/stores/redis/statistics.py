@@ -24,6 +24,7 @@ for at = 12, #ARGV, 5 do
   local s = {}
   local known = redis.call('HGET', KEYS[1], ARGV[at]) or table.concat({unpack(ARGV, 1, 6)}, ' ')
   for value in string.gmatch(known, '%S+') do s[#s + 1] = tonumber(value) end
+  if not (math.abs(s[6]) < math.huge) then s[6] = tonumber(ARGV[6]) end
   if ARGV[at + 1] == 'verdict' then
     local weight = tonumber(ARGV[7])
     local before = (s[3] - weight) / (1 - weight)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import astuple, fields
 from typing import Any
@@ -77,9 +78,11 @@ def statistics_by_tool(rows: Iterable[Sequence[Any]], prior: ToolStatistics) -> 
 
 
 def statistics_of(values: Sequence[Any], prior: ToolStatistics) -> ToolStatistics:
-    """The `STATISTICS` columns of a row; the prior's value for a missing one."""
+    """The `STATISTICS` columns of a row; the prior's value for one that is missing or infinite."""
     pairs = zip(STATISTICS, values, astuple(prior), strict=True)
-    return ToolStatistics(**{column: default if value is None else value for column, value, default in pairs})
+    return ToolStatistics(
+        **{column: default if value is None or not math.isfinite(value) else value for column, value, default in pairs}
+    )
 
 
 def upsert_lessons(mark: str) -> str:
