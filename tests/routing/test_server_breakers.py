@@ -139,6 +139,22 @@ async def test_the_tools_of_a_server_that_rests_are_not_offered_but_stay_callabl
     assert NOW in (await board.route("the time now")).active
 
 
+@pytest.mark.parametrize("pinned", [(), ("now",)])
+@pytest.mark.parametrize("profile", PROFILES)
+async def test_a_tool_of_a_server_that_rests_is_explained_by_that_and_takes_no_place(
+    profile: str, pinned: tuple[str, ...], resting: ServerBreakers, clock: FakeClock, encoder: FakeEncoder
+) -> None:
+    board = board_of(profile, resting, clock, encoder, pinned)
+    fail(resting, 3)
+
+    explained = await board.explain("the time now")
+
+    said = explained.of_tool(NOW)
+    assert said.status == "withheld"
+    assert said.why.endswith(": its server failed repeatedly and is not used for a while.")
+    assert NOW not in explained._passed
+
+
 async def test_where_every_tool_is_on_a_server_that_rests_all_are_offered(
     resting: ServerBreakers, clock: FakeClock, encoder: FakeEncoder
 ) -> None:
@@ -151,7 +167,9 @@ async def test_where_every_tool_is_on_a_server_that_rests_all_are_offered(
     assert decision.left_out == {}
 
 
-def board_of(profile: str, resting: ServerBreakers, clock: FakeClock, encoder: FakeEncoder) -> RoutingBoard:
+def board_of(
+    profile: str, resting: ServerBreakers, clock: FakeClock, encoder: FakeEncoder, pinned: tuple[str, ...] = ()
+) -> RoutingBoard:
     groups = {"clock": ["now", "later"], "files": ["read", "write"]}
     descriptions = {"now": "the time now", "later": "the time later"}
     catalog = Catalog.build(
@@ -163,5 +181,5 @@ def board_of(profile: str, resting: ServerBreakers, clock: FakeClock, encoder: F
     )
     return RoutingBoard(
         catalog, PROFILES[profile], documents=encoder, queries=encoder, events=MemoryEvents(), clock=clock,
-        resting=resting,
+        resting=resting, always_available=pinned,
     )  # fmt: skip

@@ -28,6 +28,7 @@ Status = Literal[
     "recall_reached",
     "beyond_k",
     "over_budget",
+    "withheld",
     "gated_by_state",
     "out_of_scope",
     "unknown",
@@ -88,6 +89,8 @@ class Explanation:
     def _missed(self, candidate: Candidate) -> Status:
         place = self._passed.get(candidate.tool)
         k = self.profile.k
+        if candidate.tool in self.decision.left_out:
+            return "withheld"
         if candidate.tool in self._pinned:
             return "over_budget"
         if self.priced is not None and (reason := self.priced.reason(self._place(candidate.tool))) in DROPPED:
@@ -115,11 +118,12 @@ class Explanation:
                 return f"{rank}: {priced.tool_why(self.priced, self._place(candidate.tool))}"
             case "beyond_k":
                 return f"{rank}, and k is {profile.k}."
+            case "withheld":
+                return f"{rank}: {self.decision.left_out[candidate.tool]}."
             case _:
                 tokens = self.catalog.token_counts[self.catalog.position[candidate.tool]]
-                return (
-                    f"{rank}: its {tokens:,} tokens did not fit into what was left of the budget of {profile.budget:,}."
-                )
+                left = "" if profile.budget is None else f" into what was left of the budget of {profile.budget:,}"
+                return f"{rank}: its {tokens:,} tokens did not fit{left}."
 
     def _chosen(self, candidate: Candidate, rank: str) -> str:
         if candidate.tool in self._pinned:
@@ -141,7 +145,7 @@ class Explanation:
 
     @cached_property
     def _passed(self) -> dict[ToolId, int]:
-        """The place of each tool among those that compete: not pinned, and not below the threshold."""
+        """The place of each tool among those that compete: offered, not pinned, and not below the threshold."""
         threshold = self.profile.threshold
         least = np.float32(-np.inf if threshold is None else threshold)
         competing = [
@@ -149,6 +153,7 @@ class Explanation:
             for each in self.order
             if each.score >= least
             and each.tool not in self._pinned
+            and each.tool not in self.decision.left_out
             and (self.priced is None or self.priced.among[self._place(each.tool)])
         ]
         return {tool: place for place, tool in enumerate(competing)}
