@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,7 +14,7 @@ from pegboard.errors import StoreError
 from pegboard.habit_trial import ALPHA, FIRST, LONGEST_EPOCH, Trial, observation, trial_of
 from pegboard.habits import MOST_BOOST, NAMED, TRIAL, HabitKey, boosted, habits_of, within_encoder
 from pegboard.model import Floats, Mask, Scores, Server, ServerName, ToolId
-from pegboard.routing.habit_book import REFRESH_SECONDS, HabitBook
+from pegboard.routing.habit_book import MOST_KEYS, REFRESH_SECONDS, HabitBook
 from pegboard.routing.habit_learner import PART, HabitLearner
 from pegboard.routing.profiles import PROFILES
 from pegboard.routing.select import choose
@@ -198,6 +200,55 @@ async def test_what_a_store_missed_is_told_when_it_is_back() -> None:
     found = await store.read([key])
     assert HabitKey(key, *POOR) in found
     assert any(row.server == TRIAL for row in found)
+
+
+CALLERS = [f"caller{number}" for number in range(MOST_KEYS + 100)]
+SUMS = np.ones(WIDTH, np.float32)
+
+
+async def test_what_more_callers_teach_between_two_flushes_than_are_kept_reaches_the_store() -> None:
+    store = Away()
+    book = HabitBook(FakeClock(), store)
+    for caller in CALLERS:
+        book.of(caller).add(GOOD, SUMS)
+    assert CALLERS[0] not in book._known
+
+    await book.flush()
+    store.is_back = True
+    book.of(CALLERS[0]).add(GOOD, SUMS)
+    await book.flush()
+
+    found = await store.read(CALLERS)
+    assert {row.key for row in found} == set(CALLERS)
+    assert found[HabitKey(CALLERS[0], *GOOD)].sums.tolist() == (2 * SUMS).tolist()
+    assert not book._left
+
+
+async def test_a_store_that_is_away_costs_no_more_memory_than_the_most_rows_of_those_who_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("pegboard.routing.habit_book.MOST_LEFT", 60)
+    book = HabitBook(FakeClock(), Away())
+    for caller in CALLERS:
+        for tool in (GOOD, POOR):
+            book.of(caller).add(tool, SUMS)
+        await book.flush()
+
+    assert list(book._left) == CALLERS[70:100]
+
+
+async def test_other_tasks_run_between_the_keys_of_a_flush() -> None:
+    store = MemoryHabits()
+    book = HabitBook(FakeClock(), store)
+    for caller in CALLERS:
+        book.of(caller).add(GOOD, SUMS)
+    flush, turns = asyncio.create_task(book.flush()), 0
+    while not flush.done():
+        await asyncio.sleep(0)
+        turns += 1
+
+    assert turns >= MOST_KEYS
+    assert all(book.of(caller).stored for caller in CALLERS[100:])
 
 
 floats = st.lists(st.floats(0, 0.9375, width=32), min_size=20, max_size=20).map(lambda each: np.array(each, np.float32))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-from collections import OrderedDict
-from collections.abc import AsyncIterator
+from collections import OrderedDict, defaultdict
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from pegboard.errors import PegboardError
 from pegboard.habit_trial import Trial, trial_of
-from pegboard.habits import HALF_LIFE, TRIAL, HabitKey, bounded
+from pegboard.habits import HALF_LIFE, TRIAL, Habit, HabitKey, bounded
 from pegboard.model import Floats, ToolId
 from pegboard.protocols import Clock, Habits
 
@@ -25,6 +25,8 @@ REFRESH_SECONDS = 60.0
 """Seconds after which habits are read again: other processes add to them, and `pegboard state forget` removes them."""
 MOST_KEYS = 200
 """Keys whose habits are kept in memory; the store knows more."""
+MOST_LEFT = 20_000
+"""Rows of other keys that wait for the store; beyond these, the keys that left first are not learnt from."""
 MOST_ROWS = 2_000
 """Most tools of one key that are used: those that were added to last."""
 
@@ -104,14 +106,18 @@ class HabitBook:
         self._control = control
         self._half_life = half_life
         self._known: OrderedDict[str, KeyHabits] = OrderedDict()
+        self._left: OrderedDict[str, KeyHabits] = OrderedDict()
+        """What the store has not been told of keys that are not kept any more."""
 
     def of(self, key: str) -> KeyHabits:
         """The habits of a key. With a store, an unknown key has none until the next synchronization."""
         if key not in self._known:
-            self._known[key] = KeyHabits(control=is_control(key, self._control))
+            left = self._left.pop(key, None)
+            self._known[key] = KeyHabits(control=is_control(key, self._control), new={} if left is None else left.new)
         self._known.move_to_end(key)
         while len(self._known) > MOST_KEYS:
-            self._known.popitem(last=False)
+            first, known = self._known.popitem(last=False)
+            self._leave(first, known.new)
         return self._known[key]
 
     @asynccontextmanager
@@ -136,14 +142,15 @@ class HabitBook:
         if self._store is None:
             return
         now = self._clock.monotonic()
-        told = {key: known.new for key, known in self._known.items() if known.new}
-        due = {
+        told = {key: each.new for each_of in (self._left, self._known) for key, each in each_of.items() if each.new}
+        due = [
             key
             for key, known in self._known.items()
-            if key in told or known.read_at is None or now - known.read_at >= REFRESH_SECONDS
-        }
-        for key in told:
-            self._known[key].new = {}
+            if known.new or known.read_at is None or now - known.read_at >= REFRESH_SECONDS
+        ]
+        self._left.clear()
+        for known in self._known.values():
+            known.new = {}
         try:
             if told:
                 rows = {HabitKey(key, *row): sums for key, new in told.items() for row, sums in new.items()}
@@ -155,13 +162,40 @@ class HabitBook:
             return
         finally:
             for key, new in told.items():
-                for row, sums in new.items():
-                    self.of(key).add(row, sums)
+                self._take_back(key, new)
+        await self._adopt(due, found, now)
+
+    async def _adopt(self, due: Collection[str], found: Mapping[HabitKey, Habit], now: float) -> None:
+        """Take over what the store has of the keys that are ``due``; requests go on between two of them."""
+        rows: defaultdict[str, list[HabitKey]] = defaultdict(list)
+        for row in found:
+            rows[row.key].append(row)
         time = self._clock.time()
-        for key in due & self._known.keys():
-            latest = sorted((row for row in found if row.key == key), key=lambda row: -found[row].used)
+        for key in due:
+            latest = sorted(rows[key], key=lambda row: -found[row].used)
             kept = [row for place, row in enumerate(latest) if place < MOST_ROWS or row.server == TRIAL]
-            self._known[key].adopt({row.tool: found[row].faded(time, self._half_life) for row in kept}, now)
+            if (known := self._known.get(key)) is not None:
+                known.adopt({row.tool: found[row].faded(time, self._half_life) for row in kept}, now)
+            await asyncio.sleep(0)
+
+    def _take_back(self, key: str, new: Mapping[ToolId, Floats]) -> None:
+        """The store was not told: next time."""
+        known = self._known.get(key)
+        if known is None:
+            self._leave(key, new)
+            return
+        for row, sums in new.items():
+            known.add(row, sums)
+
+    def _leave(self, key: str, new: Mapping[ToolId, Floats]) -> None:
+        """Keep what the store has not been told of a key, if there is a store."""
+        if self._store is None or not new:
+            return
+        left = self._left.setdefault(key, KeyHabits())
+        for row, sums in new.items():
+            left.add(row, sums)
+        while sum(len(each.new) for each in self._left.values()) > MOST_LEFT:
+            self._left.popitem(last=False)
 
 
 def is_control(key: str, share: float) -> bool:
