@@ -6,7 +6,7 @@ import io
 import json
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,12 +25,12 @@ from opentelemetry.proto.collector.trace.v1 import trace_service_pb2_grpc as tra
 
 from otel_collector import Collector, collecting
 from pegboard.events import CallRejected, ConfigurationRefused, Event
-from pegboard.settings.otel_settings import SIGNALS
+from pegboard.settings.otel_settings import SIGNALS, OtelSettings
 from pegboard.telemetry.otel import exporter_process
 from pegboard.telemetry.otel.conventions import HTTP_DURATION, HTTP_METHOD
 from pegboard.telemetry.otel.export import OtelExport
 from pegboard.telemetry.otel.export_frames import MISSED, TAKEN, ExportFrame, written
-from pegboard.telemetry.otel.export_options import GRPC, ExportOptions
+from pegboard.telemetry.otel.export_options import GRPC, ExportOptions, export_options
 
 SERVER = str(Path(__file__).parents[2] / "servers" / "traced.py")
 PATIENCE = 120.0
@@ -107,6 +107,34 @@ def test_a_console_gets_every_signal_on_the_error_stream_and_nothing_on_the_othe
     assert [each["event_name"] for each in found if "event_name" in each] == ["pegboard.configuration_refused"]
     [of_metrics] = [each for each in found if "resource_metrics" in each]
     assert HTTP_DURATION in json.dumps(of_metrics)
+
+
+@pytest.mark.parametrize(
+    ("table", "variables", "printed", "collected"),
+    [
+        ({"enabled": True}, {}, (), SIGNALS),
+        ({"enabled": True}, {"TRACES": "console"}, ("traces",), ("metrics", "logs")),
+        ({"enabled": True}, {"TRACES": "console", "LOGS": "none"}, ("traces",), ("metrics",)),
+        ({"endpoint": "http://collector:4318"}, {"LOGS": "console"}, ("logs",), ("traces", "metrics")),
+        ({"console": True}, {}, SIGNALS, ()),
+        ({"console": True, "endpoint": "http://collector:4318"}, {}, SIGNALS, SIGNALS),
+        ({"console": True, "endpoint": "http://collector:4318"}, {"LOGS": "console"}, SIGNALS, ("traces", "metrics")),
+    ],
+)
+def test_each_signal_goes_where_its_variable_or_the_table_says(
+    table: dict[str, Any], variables: dict[str, str], printed: Sequence[str], collected: Sequence[str]
+) -> None:
+    environment = {f"OTEL_{signal}_EXPORTER": chosen for signal, chosen in variables.items()}
+    options = export_options(OtelSettings(**table), environment)
+    assert options is not None
+
+    made = exporter_process.exporters(OtelExport(options)._setup())
+
+    names = {signal: [type(each).__name__ for each in found] for signal, found in made.items()}
+    assert {signal for signal, found in names.items() if any("Console" in each for each in found)} == set(printed)
+    assert {signal for signal, found in names.items() if any("OTLP" in each for each in found)} == set(collected)
+    for each in (each for found in made.values() for each in found):
+        each.shutdown()
 
 
 @pytest.mark.requirement("otel.ways")

@@ -218,6 +218,7 @@ class OtelExport:
             "protocol": options.protocol,
             "headers": dict(options.headers),
             "console": options.console,
+            "printed": list(options.printed),
             "signals": list(options.signals),
             "service": options.service,
             "version": self._version,

@@ -27,13 +27,15 @@ HTTP = "http/protobuf"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportOptions:
-    """``headers`` may be secret. ``ratio``, ``most_traces`` a second (None: no limit) and ``follows_parent`` are the
-    sampler. Times are in seconds."""
+    """``console`` prints all signals, without an endpoint in place of a collector; ``printed`` are signals that no
+    collector gets. ``headers`` may be secret. ``ratio``, ``most_traces`` a second (None: no limit) and
+    ``follows_parent`` are the sampler. Times are in seconds."""
 
     endpoint: str | None = None
     protocol: str = HTTP
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     console: bool = False
+    printed: tuple[Signal, ...] = ()
     signals: tuple[Signal, ...] = ()
     service: str = ""
     ratio: float = 1.0
@@ -72,7 +74,8 @@ def export_options(settings: OtelSettings, environment: Mapping[str, str] = os.e
         endpoint=settings.endpoint,
         protocol=protocol,
         headers=settings.headers_from(environment),
-        console=settings.console or "console" in exporters.values(),
+        console=settings.console,
+        printed=tuple(each for each in signals if exporters[each] == "console"),
         signals=signals,
         service=settings.service or environment.get("OTEL_SERVICE_NAME", "").strip() or "pegboard",
         ratio=ratio,

@@ -33,9 +33,10 @@ def exporters(setup: Mapping[str, Any]) -> dict[str, list[Any]]:
     made: dict[str, list[Any]] = {signal: [] for signal in setup["signals"]}
     consoles = {"traces": ConsoleSpanExporter, "metrics": ConsoleMetricExporter, "logs": ConsoleLogRecordExporter}
     for signal, found in made.items():
-        if setup["console"]:
+        is_printed = signal in setup.get("printed", ())
+        if setup["console"] or is_printed:
             found.append(consoles[signal](out=sys.stderr))
-        if setup["endpoint"] or not setup["console"]:
+        if not is_printed and (setup["endpoint"] or not setup["console"]):
             found.append(_otlp(signal, setup))
     return made
 
