@@ -33,8 +33,12 @@ class Switches:
     async def turn_off(self, tool: ToolId, *, who: str, definition: str = "") -> None:
         """Switch a tool off, or a server as `ToolId.whole`; with a ``definition``, only while the tool has that one.
 
-        Raises StoreError.
+        What is off whatever its definition stays so. Raises StoreError.
         """
+        await self.read()
+        known = self.off.get(tool)
+        if definition and known is not None and not known.definition:
+            return
         now = self._clock.time()
         record = SwitchRecord(server=tool.server, name=tool.name, definition=definition, who=who, at=now)
         await self._archive.write([record])
