@@ -64,3 +64,29 @@ def test_texts_of_many_words_are_shown_whole() -> None:
 
     assert marked.startswith("[-a a")
     assert marked.endswith("b +}")
+
+
+def test_words_that_are_repeated_very_often_are_not_compared_one_by_one() -> None:
+    before, after = "first " + "a b " * 500 + "last", "first " + "b a " * 500 + "the last"
+
+    parts = Change(place="d", before=before, after=after).parts
+
+    assert [kind for kind, _ in parts] == ["same", "gone", "new", "same"]
+    assert (parts[0][1], parts[-1][1]) == ("first ", " last")
+
+
+def test_both_versions_can_be_read_from_the_parts() -> None:
+    before = "Send a mail  to the people of a list. Adds the mail to the list of mails.\nEnds."
+    after = "Send a short mail to all people of the list. Adds a mail to the mails of the list.\n\nEnds."
+
+    parts = Change(place="d", before=before, after=after).parts
+
+    assert "".join(text for kind, text in parts if kind != "new") == before
+    assert "".join(text for kind, text in parts if kind != "gone") == after
+    assert ("same", "Send a ") in parts
+
+
+def test_a_text_that_became_longer_or_shorter_has_one_change() -> None:
+    assert Change(place="d", before="a b", after="a b a b").marked == "a b{+ a b+}"
+    assert Change(place="d", before="a b a b", after="a b").marked == "a b[- a b-]"
+    assert Change(place="d", before="", after="a b").marked == "{+a b+}"

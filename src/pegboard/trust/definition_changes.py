@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -21,6 +22,9 @@ CONTEXT = 8
 """Words and spaces shown on each side of a change."""
 MOST_WORDS = 4000
 """Maximum words and spaces of a text whose words are compared one by one."""
+MOST_PAIRS = 20_000
+"""Maximum pairs of equal words of two texts whose words are compared one by one: the time of a comparison grows with
+them."""
 Part = tuple[Literal["same", "gone", "new"], str]
 MARKS: Mapping[str, str] = {"same": "{}", "gone": "[-{}-]", "new": "{{+{}+}}"}
 
@@ -106,10 +110,31 @@ def _words(before: str, after: str) -> Iterator[Part]:
     if max(len(old), len(new)) > MOST_WORDS:
         yield from _sides(before, after)
         return
-    operations = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
-    for at, (kind, start, end, to_start, to_end) in enumerate(operations):
+    head = _equal(old, new)
+    tail = _equal(old[head:][::-1], new[head:][::-1])
+    gone, added = old[head : len(old) - tail], new[head : len(new) - tail]
+    if head:
+        yield "same", _shortened(old[:head], begins=True, ends=not gone and not added)
+    yield from _within(gone, added)
+    if tail:
+        yield "same", _shortened(old[len(old) - tail :], begins=False, ends=True)
+
+
+def _equal(old: list[str], new: list[str]) -> int:
+    """How many words both begin with."""
+    pairs = enumerate(zip(old, new, strict=False))
+    return next((at for at, (one, other) in pairs if one != other), min(len(old), len(new)))
+
+
+def _within(old: list[str], new: list[str]) -> Iterator[Part]:
+    """The parts of texts that differ in their first and last words. Spaces are compared beside equal words alone."""
+    counted = Counter(new)
+    if sum(counted[word] for word in old if not word.isspace()) > MOST_PAIRS:
+        yield from _sides("".join(old), "".join(new))
+        return
+    for kind, start, end, to_start, to_end in SequenceMatcher(str.isspace, old, new, autojunk=False).get_opcodes():
         if kind == "equal":
-            yield "same", _shortened(old[start:end], begins=at == 0, ends=at == len(operations) - 1)
+            yield "same", _shortened(old[start:end], begins=False, ends=False)
         else:
             yield from _sides("".join(old[start:end]), "".join(new[to_start:to_end]))
 

@@ -85,7 +85,7 @@ def forget() -> None:
 
 
 def _scanned(said: Iterable[PlacedText]) -> ScanResult:
-    unknown = [each for each in _bounded(said) if not HARMLESS.has(each)]
+    unknown = [each for each in _bounded(said) if each.raw is TOO_LONG or not HARMLESS.has(each)]
     read = [_read(each) for each in unknown]
     by_rules = [list(_by_rules(texts)) for texts in read]
     meaning, doubtful = shipped_stage().judged(read)

@@ -13,10 +13,9 @@ import typer
 
 from pegboard.apps.cli.options import Configs, Json, Verbose, examples
 from pegboard.apps.cli.output import plain, print_json, stdout
-from pegboard.catalog.ingest.mcp import tool_from_mcp
-from pegboard.errors import CatalogError, ConfigError, PegboardError
-from pegboard.model import Pin, Server, ServerName, ToolId, Wording
-from pegboard.trust import Change, ScanResult, changes, scan, scan_server
+from pegboard.errors import ConfigError, PegboardError
+from pegboard.model import Pin, ToolId, Wording
+from pegboard.trust import Change, ScanResult, changes, scan_content
 from pegboard.trust.every_user import MARK, for_every_user
 
 if TYPE_CHECKING:
@@ -86,15 +85,7 @@ class PinDiff:
     @property
     def verdict(self) -> ScanResult:
         """The scanner's verdict on the current definition."""
-        if self.wording.seen is None:
-            return ScanResult()
-        said = json.loads(self.wording.seen)
-        if not self.tool.name:
-            return scan_server(Server(name=ServerName(self.tool.server), **said))
-        try:
-            return scan(tool_from_mcp(self.tool.server, said))
-        except CatalogError:
-            return ScanResult()
+        return ScanResult() if self.wording.seen is None else scan_content(json.loads(self.wording.seen))
 
 
 @app.callback(epilog=EXAMPLES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,26 +10,25 @@ from typing import Any
 
 from starlette.requests import Request
 
-from pegboard.catalog.ingest.mcp import tool_from_mcp
-from pegboard.errors import CatalogError
 from pegboard.gateways.dashboard.forms import definition_field
 from pegboard.gateways.mcp.gateway.host import Host
-from pegboard.model import Pin, Server, ServerName, ToolId, Wording
+from pegboard.model import Pin, ToolId, Wording
 from pegboard.records import SwitchRecord
-from pegboard.trust import ScanResult, scan, scan_server
-from pegboard.trust.definition_changes import Change, changes
+from pegboard.trust import ScanResult, scan_content
+from pegboard.trust.definition_changes import Part, changes
 
 MOST_SHOWN = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnapprovedDefinition:
-    """``changes`` is None if a text is missing; ``value`` is what a form calls exactly this definition."""
+    """``changes`` are places with the parts of what changed there, or None if a text is missing; ``value`` is what a
+    form calls exactly this definition."""
 
     tool: ToolId
     new: bool
     rejected: bool
-    changes: list[Change] | None
+    changes: list[tuple[str, list[Part]]] | None
     findings: ScanResult
     value: str
 
@@ -51,34 +51,22 @@ class ApprovalPages:
             "servers": sorted({tool.server for tool in pins}),
             "pins": self._host.settings.pin_policy,
             "scan": self._host.settings.scan,
-            "definitions": [
-                shown(tool, pins[tool], wordings.get(tool, Wording()), off) for tool in chosen[:MOST_SHOWN]
-            ],
+            "definitions": await asyncio.to_thread(
+                lambda: [shown(tool, pins[tool], wordings.get(tool, Wording()), off) for tool in chosen[:MOST_SHOWN]]
+            ),
             "more": max(0, len(chosen) - MOST_SHOWN),
         }
 
 
 def shown(tool: ToolId, pin: Pin, wording: Wording, off: Mapping[ToolId, SwitchRecord]) -> UnapprovedDefinition:
-    """A definition as the page shows it."""
+    """A definition as the page shows it. Run it on a thread: long texts take a while."""
     known = wording.seen is not None and (wording.approved is not None or pin.new)
+    found = changes(wording.approved, wording.seen) if known and wording.seen is not None else None
     return UnapprovedDefinition(
         tool=tool,
         new=pin.new,
         rejected=tool in off and off[tool].definition == pin.seen,
-        changes=changes(wording.approved, wording.seen) if known and wording.seen is not None else None,
-        findings=_scanned(tool, wording.seen),
+        changes=None if found is None else [(each.place, each.parts) for each in found],
+        findings=ScanResult() if wording.seen is None else scan_content(json.loads(wording.seen)),
         value=definition_field(tool, pin.seen),
     )
-
-
-def _scanned(tool: ToolId, text: str | None) -> ScanResult:
-    """What the scanner says of a definition; nothing where its text is not known, or is none of a tool."""
-    if text is None or "/" in tool.name:
-        return ScanResult()
-    said = json.loads(text)
-    try:
-        if not tool.name:
-            return scan_server(Server(name=ServerName(tool.server), **said))
-        return scan(tool_from_mcp(ServerName(tool.server), said))
-    except (CatalogError, TypeError):
-        return ScanResult()

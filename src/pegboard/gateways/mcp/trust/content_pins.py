@@ -89,7 +89,8 @@ class ContentPins:
 
 
 def pin_of(server: ServerName, kind: Kind, item: JsonObject) -> ToolId:
-    """The name of an item's pin. No tool has it: a tool's name holds no slash.
+    """The name of an item's pin. A tool of the same server with that very name shares it: of the two, the one that was
+    listed later counts as changed.
 
     >>> str(pin_of(ServerName("notes"), "prompts", {"name": "review"}))
     'notes/prompts/review'
