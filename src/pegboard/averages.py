@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import reduce
+from math import isfinite
 
 from pegboard.model import Outcome, Smoothing, ToolId, ToolStatistics
 
@@ -26,8 +27,8 @@ def after(statistics: ToolStatistics, outcome: Outcome, smoothing: Smoothing) ->
     """The counts, r, σ², p_fail and L^call (seconds) after an outcome (EHRR eq. 8).
 
     y is 1 for a success and fail is 1 if the server failed. σ² is updated with (y − r)², where r is the value before
-    its own update. A failure that was the caller's fault counts as a call but changes no average. A verdict is handled
-    by `revised`.
+    its own update. A failure that was the caller's fault counts as a call but changes no average, and a latency that is
+    no number changes none of time. A verdict is handled by `revised`.
 
     >>> from pegboard.model import ToolId
     >>> lost = Outcome(tool=ToolId("a", "b"), success=False, latency_ms=3_000, failure="server")
@@ -46,7 +47,7 @@ def after(statistics: ToolStatistics, outcome: Outcome, smoothing: Smoothing) ->
         success=ema(statistics.success, y, smoothing.success),
         variance=ema(statistics.variance, surprise * surprise, smoothing.variance),
         failure=ema(statistics.failure, fail, smoothing.failure),
-        latency=ema(statistics.latency, seconds, smoothing.latency),
+        latency=ema(statistics.latency, seconds, smoothing.latency) if isfinite(seconds) else statistics.latency,
     )
 
 

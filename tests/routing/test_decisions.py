@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pegboard import Catalog
+from pegboard import Board, Catalog
 from pegboard.model import Scores
-from pegboard.routing.decisions import candidates, vector_hash
+from pegboard.routing.decisions import candidates, vector_hash, widened
 
 PLACES = np.array([2, 0], np.intp)
 
@@ -47,3 +47,23 @@ def test_the_hash_of_a_vector_is_equal_for_equal_queries_and_shorter_than_what_i
     assert vector_hash(first) == vector_hash(same) != vector_hash(other)
     assert len(vector_hash(first)) == 16
     assert vector_hash(None) == ""
+
+
+def test_however_many_calls_were_refused_all_tools_are_the_most(town: Catalog) -> None:
+    board = Board(tools=[dict(tool.definition) for tool in town.tools], profile="keyword")
+    decision = board.route_now("the forecast?")
+
+    wide = widened(decision, board.catalog, [f"no_such_{number}" for number in range(10_000)])
+
+    assert set(wide.active) <= set(decision.reachable)
+    assert set(wide.active) == set(decision.active) | {each.tool for each in decision.candidates}
+
+
+def test_a_refused_tool_is_added_by_any_of_its_names() -> None:
+    names = ("tide.high", "tide.low", "moon")
+    board = Board(tools=[{"name": name, "description": f"Says the {name}"} for name in names], profile="keyword")
+    decision = board.route_now("the sun?")
+    low = next(tool for tool in decision.reachable if tool.name == "tide.low")
+
+    for name in ("tide_low", "tide.low", str(low)):
+        assert low in widened(decision, board.catalog, ["nothing", name]).active

@@ -15,6 +15,8 @@ from pegboard.routing.pool import Pool
 from pegboard.routing.profiles import Profile
 from pegboard.routing.select import Indices, Selection
 
+MOST_DOUBLINGS = 30
+"""More tools than any catalog has."""
 WITHHELD = "its server failed repeatedly and is not used for a while"
 
 
@@ -107,12 +109,13 @@ def widened(decision: Decision, catalog: Catalog, refused: Sequence[str]) -> Dec
     ``refused`` are the names that the model called without success since the user's last message. Refused tools that
     the caller may use are added first: the model wants to call them again, and now sees their schemas.
     """
-    repeated = len(refused) - 1
+    repeated = min(len(refused) - 1, MOST_DOUBLINGS)
     if repeated < 1:
         return decision
     wanted = max(len(decision.active), 1) * 2**repeated
     ranked = (candidate.tool for candidate in decision.candidates)
-    asked = (tool for tool in sorted(decision.reachable) if _is_called(tool, decision, refused))
+    names = frozenset(refused)
+    asked = (tool for tool in sorted(decision.reachable) if _is_called(tool, decision, names))
     order = list(dict.fromkeys([*decision.active, *asked, *ranked]))
     return with_active(decision, catalog, order[:wanted])
 
@@ -129,5 +132,5 @@ def with_active(decision: Decision, catalog: Catalog, tools: Sequence[ToolId]) -
     )
 
 
-def _is_called(tool: ToolId, decision: Decision, names: Sequence[str]) -> bool:
-    return any(name in (decision.name_of(tool), tool.name, str(tool)) for name in names)
+def _is_called(tool: ToolId, decision: Decision, names: frozenset[str]) -> bool:
+    return not names.isdisjoint((decision.name_of(tool), tool.name, str(tool)))

@@ -295,6 +295,14 @@ async def test_a_search_over_own_tools_finds_by_words_and_says_when_nothing_matc
         ("search", b'{"query": ""}', "query"),
         ("search", b'{"query": "a", "tools": [{"name": "x"}], "kind": "skill"}', "Own tools"),
         ("outcome", b'{"tool": "x", "success": "perhaps"}', "success"),
+        ("outcome", b'{"tool": "x", "success": true, "latency_ms": Infinity}', "latency_ms"),
+        ("outcome", b'{"tool": "x", "success": true, "latency_ms": 1e400}', "latency_ms"),
+        ("outcome", b'{"tool": "x", "success": true, "latency_ms": 1e9}', "latency_ms"),
+        ("route", b'{"query": "a", "max_price": Infinity}', "max_price"),
+        ("route", b'{"query": "a", "deadline": 1e400}', "deadline"),
+        ("route", b'{"query": "a", "refused": [%s""]}' % (b'"",' * 100), "at most 100 items"),
+        ("route", b'{"query": "a", "milestones": [%s""]}' % (b'"",' * 100), "at most 100 items"),
+        ("route", b'{"query": "a", "refused": ["%s"]}' % (b"x" * 201), "at most 200 characters"),
     ],
 )
 async def test_a_body_that_cannot_be_read_is_refused_with_what_is_wrong(

@@ -35,6 +35,17 @@ async def test_nothing_is_known_of_what_was_never_called(backend: Backend) -> No
     assert await backend.statistics().read() == {}
 
 
+async def test_a_latency_that_is_no_number_leaves_the_average(backend: Backend) -> None:
+    store = backend.statistics()
+    calls = [outcome(ms=ms) for ms in (250.0, float("inf"), float("nan"), 250.0)]
+
+    await store.observe(calls)
+
+    known = (await store.read())[LOG]
+    assert known.calls == 4
+    assert known.latency == pytest.approx(after_all(PRIOR, [calls[0], calls[3]], SMOOTHING).latency, rel=1e-12)
+
+
 @pytest.mark.requirement("001.eq8")
 async def test_counts_and_averages_follow_the_calls_in_their_order(backend: Backend) -> None:
     store = backend.statistics()

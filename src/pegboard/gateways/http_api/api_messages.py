@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -13,11 +13,16 @@ LONGEST_NAME = 200
 """Characters of names and ids."""
 LONGEST_QUERY = 20_000
 MOST_RESULTS = 200
+MOST_NAMES = 100
+"""Refused calls, and milestones, of a turn."""
+LONGEST_CALL = 86_400_000
+"""Milliseconds: a day."""
 
 Format = Provider | Literal["none"]
 """The API for whose requests definitions are written, or `none` for names alone."""
 Kind = Literal["tool", "skill", "prompt", "resource"]
 ToolObject = dict[str, Any]
+Name = Annotated[str, Field(max_length=LONGEST_NAME)]
 
 
 class Said(BaseModel):
@@ -54,14 +59,23 @@ class RouteRequest(Choosing):
         max_length=LONGEST_NAME,
         description="The conversation's name: tools whose outcomes were reported in it satisfy preconditions.",
     )
-    refused: list[str] = Field(
+    refused: list[Name] = Field(
         default_factory=list,
+        max_length=MOST_NAMES,
         description="Names of the calls that were refused since the user's last message; from the second on, each "
         "doubles the selection.",
     )
-    milestones: list[str] = Field(default_factory=list, description="Facts of the agent's state, for preconditions.")
-    max_price: float | None = Field(None, ge=0, description="Most US dollars of a call (profile `ehrr`).")
-    deadline: float | None = Field(None, ge=0, description="Most seconds of a call (profile `ehrr`).")
+    milestones: list[Name] = Field(
+        default_factory=list,
+        max_length=MOST_NAMES,
+        description="Facts of the agent's state, for preconditions.",
+    )
+    max_price: float | None = Field(
+        None, ge=0, allow_inf_nan=False, description="Most US dollars of a call (profile `ehrr`)."
+    )
+    deadline: float | None = Field(
+        None, ge=0, allow_inf_nan=False, description="Most seconds of a call (profile `ehrr`)."
+    )
     format: Format | None = Field(
         None,
         description="The form of `tools` in the answer; `none` leaves them out. By default the caller's own tools come "
@@ -90,7 +104,9 @@ class OutcomeRequest(Said):
 
     tool: str = Field(min_length=1, max_length=LONGEST_NAME, description="The name that the model called.")
     success: bool
-    latency_ms: float = Field(0.0, ge=0, description="Milliseconds that the call took.")
+    latency_ms: float = Field(
+        0.0, ge=0, le=LONGEST_CALL, allow_inf_nan=False, description="Milliseconds that the call took."
+    )
     failure: Literal["server", "caller", "tool", "verdict"] | None = Field(
         None, description="Whose fault a failure was; `verdict`: the result was useless. By default the tool's."
     )

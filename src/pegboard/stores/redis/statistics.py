@@ -39,7 +39,7 @@ for at = 12, #ARGV, 5 do
     s[3] = ema(s[3], y, tonumber(ARGV[7]))
     s[4] = ema(s[4], surprise * surprise, tonumber(ARGV[8]))
     s[5] = ema(s[5], fail, tonumber(ARGV[9]))
-    s[6] = ema(s[6], seconds, tonumber(ARGV[10]))
+    if seconds and seconds - seconds == 0 then s[6] = ema(s[6], seconds, tonumber(ARGV[10])) end
   end
   redis.call('HSET', KEYS[1], ARGV[at], string.format('%d %d %.17g %.17g %.17g %.17g', unpack(s)))
   called[ARGV[at]] = true
