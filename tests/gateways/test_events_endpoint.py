@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +17,10 @@ from pegboard.activity_entries import ActivityEntry
 from pegboard.apps.cli import app
 from pegboard.apps.cli.event_source import happened
 from pegboard.clock import SYSTEM_CLOCK
+from pegboard.errors import PegboardError
+from pegboard.events import OutcomeReported
+from pegboard.gateways import events_endpoint
+from pegboard.gateways.events_endpoint import EventFeed, EventFeedApp
 from pegboard.settings import load_settings
 from pegboard.stores.state import open_state
 from served import Gateway, OpenGateway
@@ -95,6 +100,31 @@ async def test_events_need_a_token_where_the_dashboard_does(gateway_of: OpenGate
         )
     assert answer.status_code == 403
     assert "open only on this machine" in result.output
+
+
+async def test_a_token_that_is_refused_reads_no_more_however_much_happens(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events_endpoint, "ALIVE", 0.0)
+    monkeypatch.setattr(events_endpoint, "EVERY", 0.0)
+    feed, ended, checks = EventFeed(), False, 0
+
+    async def viewer(request: Any) -> None:
+        nonlocal checks
+        checks += 1
+        if checks > 3:
+            raise PegboardError("The token was revoked.")
+
+    endpoint = EventFeedApp.__new__(EventFeedApp)
+    endpoint._feed, endpoint._ends = feed, lambda: ended
+    endpoint._host = SimpleNamespace(fleet=SimpleNamespace(status=list))  # type: ignore[assignment]
+    endpoint._access = SimpleNamespace(viewer=viewer)  # type: ignore[assignment]
+    lines = []
+    async for line in endpoint._lines(None):  # type: ignore[arg-type]
+        feed.emit(OutcomeReported(at=1.0, decision="", tool="a/b", success=True))
+        lines.append(line)
+        ended = len(lines) > 100
+
+    assert (checks, lines.count(": alive\n\n")) == (4, 3)
+    assert feed.readers == 0
 
 
 async def test_without_a_gateway_the_store_of_stdio_gateways_is_read(tmp_path: Path) -> None:

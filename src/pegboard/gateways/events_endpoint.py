@@ -115,15 +115,15 @@ class EventFeedApp:
         try:
             yield _message({"event": "Servers", "servers": self._servers()})
             while not self._ends():
+                if time.monotonic() - checked >= ALIVE:
+                    await self._access.viewer(request)
+                    checked = time.monotonic()
+                    yield ": alive\n\n"
                 events, missed = reader.taken()
                 if missed:
                     yield _message({"event": "Missed", "events": missed})
                 if events:
                     yield "".join(_message(said(event)) for event in events)
-                elif time.monotonic() - checked >= ALIVE:
-                    checked = time.monotonic()
-                    await self._access.viewer(request)
-                    yield ": alive\n\n"
                 await asyncio.sleep(EVERY)
         except PegboardError:  # its token has ended
             return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from importlib.util import find_spec
 from typing import Any
@@ -130,19 +131,18 @@ class ActivityPages:
         ends: Callable[[], bool],
     ) -> AsyncIterator[str]:
         """Rows as server-sent events, as they are stored, until the server ends or its viewer may not look."""
-        query, quiet = query_of(params), 0.0
+        query, checked = query_of(params), time.monotonic()
         with self._recorder.watched() as watcher:
             yield "retry: 2000\n\n"
             while not ends():
+                if time.monotonic() - checked >= ALIVE:
+                    if not await still():
+                        return
+                    checked = time.monotonic()
+                    yield ": alive\n\n"
                 try:
                     entry = await asyncio.wait_for(watcher.get(), 1.0)
                 except TimeoutError:
-                    quiet += 1.0
-                    if quiet >= ALIVE:
-                        if not await still():
-                            return
-                        quiet = 0.0
-                        yield ": alive\n\n"
                     continue
                 if entry is None:
                     yield "event: behind\ndata:\n\n"
