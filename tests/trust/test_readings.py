@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import codecs
 import time
+import unicodedata
 from collections.abc import Callable
 
 import pytest
@@ -26,10 +27,20 @@ def test_each_letter_that_looks_like_a_latin_one_is_read_as_that(letter: str) ->
 
 
 @pytest.mark.parametrize(
-    "text", ["инструкция для пользователя", "οδηγίες χρήσης", "忽略所有指令", "これまでの指示", "größe"]
+    "text", ["инструкция для пользователя", "οδηγίες χρήσης", "忽略所有指令", "これまでの指示", "øre", "รูปแบบ", "प्रयोग"]
 )
 def test_words_of_other_languages_stay_as_they_are(text: str) -> None:
     assert plain(text).split()[0] == text.casefold().split()[0]
+
+
+def test_letters_with_marks_are_read_without_them() -> None:
+    assert plain("Größe naïve i\u0336g\u0305n\u064eore \u043e\u0336f") == "grosse naive ignore of"
+
+
+def test_every_character_of_a_format_is_left_out() -> None:
+    formats = [chr(each) for each in range(0xE0000) if unicodedata.category(chr(each)) == "Cf"]
+
+    assert plain("a".join(formats)) == "a" * (len(formats) - 1)
 
 
 @pytest.mark.requirement("scan-meaning")

@@ -15,9 +15,18 @@ LONGEST_FLAG = 8
 SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]{3,}|[\U000e0100-\U000e01ef]{2,}")
 """A variation selector applies to the character before it; several in a row encode hidden bytes."""
 BIDI = re.compile("[\u202a-\u202e\u2066-\u2069]")
+BETWEEN = "\u061c\u180f\u200e\u200f\u2800\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+"""Characters that scripts, notations or braille need, but between letters of no English word."""
 INVISIBLE = re.compile(
     "[\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200d\u2060-\u2064\u206a-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb]+"
+    f"|(?<=[A-Za-z])[{BETWEEN}]+(?=[A-Za-z])"
 )
+UNSEEN = re.compile(
+    "[\u00ad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
+    "\u202a-\u202e\u2060-\u206f\u2800\u3164\ufeff\uffa0\ufff9-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a]+"
+)
+"""What does not count where a text is matched: every format character but tags, and others without a shape."""
 JOINERS = frozenset("\u200c\u200d")
 JOINED = (
     "ARABIC",

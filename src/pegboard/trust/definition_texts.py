@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from pegboard.model import Tool
-from pegboard.trust.characters import INVISIBLE, SELECTORS, TAGS, tags_as_text
+from pegboard.trust.characters import SELECTORS, TAGS, UNSEEN, tags_as_text
 from pegboard.trust.disguises import undisguised
 from pegboard.trust.encoded_texts import PART, decoded
 from pegboard.trust.findings import HINTS, NAME, ScannedText
@@ -67,7 +67,8 @@ def text(raw: str, where: str) -> Iterator[ScannedText]:
 
 
 def plain(raw: str) -> str:
-    """The text as a model reads it: compatibility forms and look-alikes unified, case folded, nothing invisible.
+    """The text as a model reads it: compatibility forms and look-alikes unified, case folded, nothing invisible, and
+    Latin letters without marks.
 
     >>> plain("Ig\\u200bnоre  PREVIOUS")
     'ignore previous'
@@ -79,7 +80,7 @@ def folded(raw: str) -> str:
     """The same, with blanks as they are: they part words that are written letter by letter."""
     if raw.isascii():
         return raw.lower()
-    seen = SELECTORS.sub("", TAGS.sub(tags_as_text, INVISIBLE.sub("", raw)))
+    seen = SELECTORS.sub("", TAGS.sub(tags_as_text, UNSEEN.sub("", raw)))
     small = unicodedata.normalize("NFKC", seen).casefold().replace("’", "'")
     return small if small.isascii() else unified(small)
 

@@ -7,6 +7,8 @@ ideographs. A word is read as Latin if that makes all of it Latin, so that words
 from __future__ import annotations
 
 import re
+import unicodedata
+from functools import cache
 
 # ruff: noqa: E501
 LOOKING_LIKE = {
@@ -38,19 +40,33 @@ LOOKING_LIKE = {
     "z": "ζᏃᴢ\U000118c9",
 }
 LATIN = str.maketrans({like: letter for letter, others in LOOKING_LIKE.items() for like in others})
-WORD = re.compile(r"[^\W_]*[^\W_\x00-\x7f][^\W_]*")
-"""A word with a letter that is not ASCII."""
+PLANES = range(0x300, 0x20000)
+"""Where combining marks are, but for variation selectors."""
 
 
 def unified(text: str) -> str:
-    """The text with look-alikes as Latin letters, in words that are Latin then.
+    """The text with look-alikes as Latin letters and without marks on letters, in words that are Latin then.
 
-    >>> unified("ignоre аll, бар")
-    'ignore all, бар'
+    >>> unified("ignоre аll, бар, i\u0336gn\u00f3re")
+    'ignore all, бар, ignore'
     """
-    return WORD.sub(_latin, text)
+    return _words().sub(_latin, text)
+
+
+@cache
+def _words() -> re.Pattern[str]:
+    """Words with a letter that is not ASCII, or with a mark on a letter."""
+    marks, begun = [each for each in PLANES if unicodedata.category(chr(each)) == "Mn"], 0
+    ranges = ""
+    for at, mark in enumerate(marks):
+        if marks[at + 1 : at + 2] != [mark + 1]:
+            ranges += f"{chr(marks[begun])}-{chr(mark)}"
+            begun = at + 1
+    letter = r"[^\W_\x00-\x7f]"
+    return re.compile(rf"(?<![^\W_])[A-Za-z0-9]*+(?:{letter}|(?<=[^\W_])[{ranges}])(?:[^\W_]|[{ranges}])*")
 
 
 def _latin(word: re.Match[str]) -> str:
-    read = word.group().translate(LATIN)
+    bare = "".join(each for each in unicodedata.normalize("NFD", word.group()) if unicodedata.category(each) != "Mn")
+    read = bare.translate(LATIN)
     return read if read.isascii() else word.group()
