@@ -200,6 +200,18 @@ def test_a_route_of_the_http_api_gets_the_outcomes_that_are_reported_for_it() ->
     assert (entry.called, entry.failures) == (("time/now",), 1)
 
 
+def test_an_outcome_brings_no_erased_route_back() -> None:
+    book = ActivityBook(PriceTable())
+    answered = RouteAnswered(
+        at=2.0, decision="turn", key="ann", conversation="talk", tools=9, offered=1, tokens_before=500, tokens_after=50
+    )
+    assert book.take(answered)
+
+    book.forget("talk")
+
+    assert book.take(OutcomeReported(at=3.0, decision="turn", tool="time/now", success=True)) == []
+
+
 def test_an_entry_stays_small_whatever_clients_send() -> None:
     names = tuple("n" * 10_000 for _ in range(1_000))
     decided = replace(DECIDED, scores={f"{number} {names[0]}": 0.1 for number in range(1_000)}, query="q" * 100_000)

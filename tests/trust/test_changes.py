@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from pegboard.trust import Change, changes
+from pegboard.trust import Change, changes, only_order
 
 OLD: dict[str, Any] = {
     "name": "dig",
@@ -90,3 +90,8 @@ def test_a_text_that_became_longer_or_shorter_has_one_change() -> None:
     assert Change(place="d", before="a b", after="a b a b").marked == "a b{+ a b+}"
     assert Change(place="d", before="a b a b", after="a b").marked == "a b[- a b-]"
     assert Change(place="d", before="", after="a b").marked == "{+a b+}"
+
+
+def test_a_number_in_place_of_a_truth_value_is_a_change() -> None:
+    assert not only_order('{"destructiveHint": true}', '{"destructiveHint": 1}')
+    assert not only_order('{"readOnlyHint": false}', '{"readOnlyHint": 0}')

@@ -75,8 +75,9 @@ class ActivityBook:
         return self._takes[type(event)](event)
 
     def forget(self, conversation: str) -> None:
-        """Forget the last entry of a conversation: a later call in it is not tied to what was erased."""
-        self._last.pop(conversation, None)
+        """Forget the entries of a conversation: a later call or outcome is not tied to what was erased."""
+        for owner in [owner for owner, entry in self._last.items() if entry.conversation == conversation]:
+            del self._last[owner]
 
     def _decided(self, event: RouteDecided) -> list[ActivityEntry]:
         if event.turn_id:

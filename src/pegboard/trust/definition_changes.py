@@ -67,8 +67,8 @@ def only_order(before: str, after: str) -> bool:
     >>> only_order('{"description": "allow,deny"}', '{"description": "deny,allow"}')
     False
     """
-    one, other = (_unordered(ordered(json.loads(text))) for text in (before, after))
-    return bool(one == other)
+    one, other = (json.dumps(_unordered(ordered(json.loads(text))), sort_keys=True) for text in (before, after))
+    return one == other
 
 
 def changes(before: str | None, after: str) -> list[Change]:
