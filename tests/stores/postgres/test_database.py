@@ -11,11 +11,13 @@ from uuid import uuid4
 
 import pytest
 from psycopg import AsyncConnection
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.sql import SQL, Identifier
 
 from pegboard.clock import SYSTEM_CLOCK
 from pegboard.errors import ConfigError, StoreError
 from pegboard.model import Fingerprint, Outcome, Session, ToolId
+from pegboard.stores.backend import store_breaker
 from pegboard.stores.database import Migration
 from pegboard.stores.postgres import (
     PostgresArchive,
@@ -184,6 +186,114 @@ async def test_a_server_that_does_not_answer_is_waited_for_as_long_as_configured
         async with asyncio.timeout(60):
             with pytest.raises(StoreError, match="cannot be used"):
                 await PostgresStatistics(made).read()
+
+
+class Wire:
+    """A proxy before the server, whose connections of the moment can all fall silent."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self._tasks = list[asyncio.Task[None]]()
+        self._writers = list[asyncio.StreamWriter]()
+
+    async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        server = conninfo_to_dict(POSTGRES)
+        theirs, ours = await asyncio.open_connection(server.get("host", "localhost"), server.get("port", 5432))
+        self._writers += [writer, ours]
+        self._tasks += [asyncio.create_task(self._pumped(*each)) for each in ((reader, ours), (theirs, writer))]
+
+    async def _pumped(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(65_536):
+            writer.write(data)
+        writer.close()
+
+    async def fall_silent(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def close(self) -> None:
+        await self.fall_silent()
+        for writer in self._writers:
+            writer.close()
+
+
+@pytest.fixture
+async def wire() -> AsyncIterator[Wire]:
+    made = Wire()
+    async with await asyncio.start_server(made.accept, "127.0.0.1", 0) as proxy:
+        port = proxy.sockets[0].getsockname()[1]
+        made.url = make_conninfo(POSTGRES, host="127.0.0.1", port=port)
+        yield made
+        await made.close()
+
+
+@needs_postgres
+async def test_connections_that_fall_silent_are_given_up_and_made_anew(schema: str, wire: Wire) -> None:
+    made = PostgresDatabase(wire.url, schema=schema, connections=2, timeout=1)
+    pins, working, silent = PostgresPins(made), asyncio.Event(), asyncio.Event()
+
+    async def work(connection: AsyncConnection) -> object:
+        await fetch(connection, "SELECT 1")
+        working.set()
+        await silent.wait()
+        return await fetch(connection, "SELECT 1")
+
+    try:
+        begun = asyncio.create_task(made.run(work))
+        await working.wait()
+        await pins.version()
+        await wire.fall_silent()
+        silent.set()
+
+        async with asyncio.timeout(60):
+            with pytest.raises(StoreError, match="it has not answered for 2 s"):
+                await begun
+            assert await pins.version() == 0
+    finally:
+        await made.close()
+        await drop_schema(schema)
+
+
+@needs_postgres
+async def test_what_the_server_refuses_is_no_outage(database: Make, clock: FakeClock) -> None:
+    made = database(breaker=store_breaker(clock), timeout=1)
+    pins, long = PostgresPins(made), "".join(str(number) for number in range(3_000))
+    await pins.put({TOOL: Fingerprint("a")})
+
+    for name in ("a\0b", "a\ud800b", long):
+        with pytest.raises(StoreError, match="did not do this"):
+            await pins.put({TOOL: Fingerprint("b"), ToolId("git", name): Fingerprint("b")})
+    with pytest.raises(StoreError, match="statement timeout"):
+        await made.run(lambda connection: connection.execute("SELECT pg_sleep(60)"))
+
+    assert (await pins.get([TOOL]))[TOOL].seen == "a"
+
+
+@needs_postgres
+async def test_a_migration_may_take_longer_than_a_statement(database: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pegboard.stores.postgres.database.GRACE", 0.1)
+    slow = Migration("slow", ("SELECT pg_sleep(2.5)",))
+
+    assert await steps(database(migrations=[ONE, slow], timeout=1)) == ["one"]
+
+
+@needs_postgres
+async def test_a_user_who_may_not_make_schemas_uses_a_ready_made_one(schema: str) -> None:
+    user = f"user_{schema}"
+    made = PostgresDatabase(make_conninfo(POSTGRES, options=f"-c role={user}"), schema=schema)
+    names = [Identifier(schema), Identifier(user)]
+    async with await AsyncConnection.connect(POSTGRES, autocommit=True) as owner:
+        await owner.execute(SQL("CREATE ROLE {}").format(names[1]))
+        try:
+            await owner.execute(SQL("CREATE SCHEMA {}").format(names[0]))
+            await owner.execute(SQL("GRANT USAGE, CREATE ON SCHEMA {} TO {}").format(*names))
+
+            assert await PostgresPins(made).version() == 0
+        finally:
+            await made.close()
+            await drop_schema(schema)
+            await owner.execute(SQL("DROP ROLE {}").format(names[1]))
 
 
 async def test_an_address_that_is_none_is_a_clear_error() -> None:
