@@ -119,6 +119,15 @@ def test_a_conversation_reads_on_after_a_restart_and_boards_without_a_session_ke
         assert board.execute_now(asked, board.route_now(ASK)).is_error
 
 
+@pytest.mark.parametrize("handle", ["nope", "\0", "\ud800", "r" * 10_000, "r" + "٣" * 24])
+def test_what_cannot_be_a_handle_is_not_kept(options: dict[str, Any], handle: str) -> None:
+    with Board([list_parts], results=CUT, **options) as board:
+        decision = board.route_now(ASK, session="ann")
+        said = board.execute_now(Call(name="read_result", arguments={"handle": handle}), decision)
+
+    assert json.loads(said.text)["error"] == "result_not_kept"
+
+
 @pytest.mark.requirement("results.library")
 async def test_results_of_calls_that_the_caller_made_itself_are_shaped_too(options: dict[str, Any]) -> None:
     own = Result(tool=ToolId("mine", "parts"), content=({"type": "text", "text": json.dumps(ROWS)},))

@@ -17,7 +17,7 @@ from pegboard.model import JsonObject, Tool, ToolId
 from pegboard.protocols import Clock, EventSink, KeptResults, TokenCounter
 from pegboard.results.rereads import Rereads
 from pegboard.results.result_reader import part_of
-from pegboard.results.shape import ShapedResult, ShapePolicy, shape, texts_of
+from pegboard.results.shape import HANDLE, ShapedResult, ShapePolicy, shape, texts_of
 from pegboard.settings.result_settings import FILE_READS, ResultForm, ResultSettings
 
 LOGGER = logging.getLogger(__name__)
@@ -110,9 +110,10 @@ class ResultShaper:
 
     async def read(self, arguments: JsonObject, owner: str, **who: str) -> str:
         """What valid arguments of `read_result` ask for. Raises ResultNotKept, ArgumentsInvalid and StoreError."""
-        body = await self._store.get(owner, arguments["handle"])
+        handle = arguments["handle"]
+        body = await self._store.get(owner, handle) if HANDLE.fullmatch(handle) else None
         if body is None:
-            raise ResultNotKept(arguments["handle"])
+            raise ResultNotKept(handle)
         kept: dict[str, Any] = await _off_loop(len(body), json.loads, body)
         text = await asyncio.to_thread(
             part_of, kept["result"], arguments, self.policy, self._counter, schema=kept.get("schema")

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -44,6 +45,7 @@ SAMPLE, SAMPLES = 1_000, 24
 PAGE_CHARACTERS = 5
 """Characters of a token, about: more than this times the budget is not read of a long page."""
 HANDLE_LENGTH = 24
+HANDLE = re.compile(rf"r[0-9a-f]{{{HANDLE_LENGTH}}}")
 WAYS = "lines, grep, path or page"
 WAYS_EXPLAINED = "lines (40-120), grep (a|b), path (JMESPath) or page"
 """Where the definition of the tool does not explain them, as many conversations carry it that never read on."""
@@ -385,7 +387,7 @@ def _how_to_read(handle: str, policy: ShapePolicy, *, whole: bool) -> str:
 
 
 def handle_of(result: JsonObject) -> str:
-    """The name under which a result is kept: a hash of it, so that the same result has the same name."""
+    """The name under which a result is kept: a hash of it, so that the same result has the same name (`HANDLE`)."""
     texts = texts_of(result)
     rest = with_texts(result, [str(len(text)) for text in texts])
     said = hashlib.sha256(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode("ascii"))

@@ -6,6 +6,7 @@ from itertools import product
 import pytest
 
 from backends import Backend
+from pegboard.errors import StoreError
 from pegboard.testing import FakeClock
 
 HOUR = 3600.0
@@ -19,6 +20,17 @@ async def test_a_result_is_read_by_its_owner_alone_from_any_process(backend: Bac
     assert await backend.results().get("ann", "r1") == b"\x00body\xff"
     assert await backend.results().get("bob", "r1") is None
     assert await backend.results().get("ann", "r2") is None
+
+
+async def test_a_name_that_no_store_can_write_is_an_error_and_no_outage(backend: Backend) -> None:
+    store = backend.results()
+    await store.put("ann", "r1", b"body", seconds=HOUR, most=MOST)
+
+    if backend.lasts:
+        with pytest.raises(StoreError, match="surrogate"):
+            await store.get("ann", "\ud800")
+
+    assert await store.get("ann", "r1") == b"body"
 
 
 async def test_it_is_gone_at_its_end_and_lasts_longer_when_it_is_put_again(backend: Backend, clock: FakeClock) -> None:

@@ -75,6 +75,16 @@ class RedisServer:
     @asynccontextmanager
     async def client(self) -> AsyncIterator[Any]:
         """The client, once migrations are applied. Raises StoreError, ConfigError."""
+        try:
+            async with self._unbroken() as client:
+                yield client
+        except UnicodeEncodeError as error:  # nothing was sent: the breaker stays closed
+            raise StoreError(
+                f"Redis at {self.place} cannot keep this: {error}.", remedy="Leave out half of a surrogate pair."
+            ) from error
+
+    @asynccontextmanager
+    async def _unbroken(self) -> AsyncIterator[Any]:
         errors = required("redis.exceptions", "redis")
         with self._breaker.call() if self._breaker else nullcontext():
             try:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from pegboard.errors import ConfigError
+from pegboard.errors import ConfigError, StoreError
 from pegboard.stores.database import Migration, outstanding
 from pegboard.stores.sql.statements import pin_versions
 
@@ -153,6 +153,10 @@ class SqliteFile:
         except (sqlite3.Error, OSError) as error:
             self.amiss = f"The file {self.path.name} cannot be used: {_without_path(error)}."
             raise ConfigError(f"The file {str(self.path)!r} cannot be used: {error}.", remedy=self._remedy) from error
+        except UnicodeEncodeError as error:
+            raise StoreError(
+                f"The file {str(self.path)!r} cannot keep this: {error}.", remedy="Leave out half of a surrogate pair."
+            ) from error
 
     def close(self) -> None:
         with self._lock:
