@@ -5,6 +5,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -69,6 +70,37 @@ async def test_vectors_come_back_as_they_were_put(store: SqliteEmbeddings) -> No
 
     assert found.keys() == {"a", "b"}
     assert all((found[key] == put[key]).all() and found[key].dtype == np.float32 for key in put)
+
+
+async def test_a_file_that_another_process_holds_takes_no_thread_from_others(
+    store: SqliteEmbeddings, path: Path
+) -> None:
+    await store.put(vectors(1))
+    holder = sqlite3.connect(path, isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    waiting = [asyncio.create_task(store.put(vectors(1))) for _ in range(40)]
+    await asyncio.sleep(0)
+
+    assert await asyncio.to_thread(lambda: "others go on") == "others go on"
+    assert not any(each.done() for each in waiting)
+
+    holder.execute("ROLLBACK")
+    await asyncio.gather(*waiting)
+    holder.close()
+
+
+async def test_a_closed_file_leaves_no_thread_and_can_be_used_again(store: SqliteEmbeddings) -> None:
+    before = {each for each in threading.enumerate() if "sqlite" in each.name}
+    await store.put(vectors(1))
+    mine = {each for each in threading.enumerate() if "sqlite" in each.name} - before
+    assert len(mine) == 1
+
+    store.close()
+    for each in mine:
+        each.join(timeout=60)
+        assert not each.is_alive()
+
+    assert (await store.get(["key 0"])).keys() == {"key 0"}
 
 
 async def test_a_new_vector_replaces_the_old_one(store: SqliteEmbeddings) -> None:

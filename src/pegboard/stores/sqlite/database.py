@@ -7,6 +7,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
@@ -110,7 +111,8 @@ LAST_USE = {
 
 
 class SqliteFile:
-    """A connection that opens on first use. Work runs on a thread, one piece at a time.
+    """A connection that opens on first use. Work runs on a thread of its own, one piece at a time: where another
+    process holds the file, nothing else waits.
 
     ``remedy`` is the remedy of the ConfigError for a file that cannot be used. A ``private`` file is readable only by
     its owner.
@@ -125,13 +127,14 @@ class SqliteFile:
         """The last failure, without paths, until a write succeeds again."""
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
+        self._thread = _thread()
 
     async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """The result of ``work``, whose changes are one transaction.
 
         ``work`` must not return a cursor: the file stays open as long as a cursor is.
         """
-        return await asyncio.to_thread(self.run_now, work)
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self.run_now, work)
 
     async def run_alone(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Like ``run``, with no other writer between the reads and the writes of ``work``."""
@@ -159,6 +162,9 @@ class SqliteFile:
             ) from error
 
     def close(self) -> None:
+        """The file may be used again: then it is opened again."""
+        used, self._thread = self._thread, _thread()
+        used.shutdown(wait=False)
         with self._lock:
             if self._connection is not None:
                 self._connection.close()
@@ -212,6 +218,11 @@ class FileStore:
 
     def close(self) -> None:
         self._file.close()
+
+
+def _thread() -> ThreadPoolExecutor:
+    """One thread, which begins with the first work."""
+    return ThreadPoolExecutor(max_workers=1, thread_name_prefix="pegboard-sqlite")
 
 
 def _without_path(error: sqlite3.Error | OSError) -> str:
