@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Sequence
 
@@ -138,3 +139,24 @@ async def test_routing_knows_of_a_call_before_the_store_does() -> None:
     usage.observe(outcomes("a", 1, success=False)[0])
 
     assert {str(tool) for tool, _ in knowledge.changed_since(0)} == {"s/a", "s/"}
+
+
+async def test_what_no_store_should_raise_does_not_end_the_counting(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = {"a": asyncio.Event(), "b": asyncio.Event()}
+
+    class Odd(MemoryStatistics):
+        async def observe(self, outcomes: Sequence[Outcome]) -> None:
+            asked[outcomes[0].tool.name].set()
+            raise KeyError("row")
+
+    monkeypatch.setattr(usages, "FLUSH_SECONDS", 0)
+    usage = Usage(Odd())
+    running = asyncio.create_task(usage.run())
+    async with asyncio.timeout(60):
+        for name, event in asked.items():
+            usage.observe(*outcomes(name, 1))
+            await event.wait()
+    assert "Calls could not be counted" in caplog.text
+    running.cancel()

@@ -43,7 +43,10 @@ class Usage:
         """Write the collected outcomes every few seconds, until cancelled."""
         while True:
             await asyncio.sleep(FLUSH_SECONDS)
-            await self.flush()
+            try:
+                await self.flush()
+            except Exception:
+                LOGGER.exception("Calls could not be counted")
 
     async def flush(self) -> None:
         outcomes = self._waiting[:]  # other threads may add more meanwhile

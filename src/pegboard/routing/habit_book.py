@@ -135,7 +135,10 @@ class HabitBook:
         """Synchronize every few seconds, until cancelled."""
         while True:
             await asyncio.sleep(FLUSH_SECONDS)
-            await self.flush()
+            try:
+                await self.flush()
+            except Exception:
+                LOGGER.exception("Habits could not be synchronized")
 
     async def flush(self) -> None:
         """Synchronize with the store; whatever fails is tried again next time."""

@@ -6,9 +6,11 @@ import asyncio
 import logging
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
+from types import ModuleType
 from uuid import uuid4
 
+import numpy as np
 import pytest
 from psycopg import AsyncConnection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -16,15 +18,19 @@ from psycopg.sql import SQL, Identifier
 
 from pegboard.clock import SYSTEM_CLOCK
 from pegboard.errors import ConfigError, StoreError
+from pegboard.habits import HabitKey
 from pegboard.model import Fingerprint, Outcome, Session, ToolId
 from pegboard.stores.backend import store_breaker
 from pegboard.stores.database import Migration
 from pegboard.stores.postgres import (
     PostgresArchive,
     PostgresDatabase,
+    PostgresHabits,
     PostgresPins,
     PostgresSessions,
     PostgresStatistics,
+    habits,
+    statistics,
 )
 from pegboard.stores.postgres.database import MIGRATIONS, fetch
 from pegboard.testing import FakeClock
@@ -163,6 +169,33 @@ async def test_expired_sessions_leave_the_database(database: Make, clock: FakeCl
     await PostgresSessions(made, clock, ttl=60).save(Session(id="new"))
 
     assert await made.run(lambda connection: fetch(connection, "SELECT key FROM sessions")) == [("new",)]
+
+
+@needs_postgres
+async def test_rows_that_are_removed_while_they_are_counted_begin_anew(
+    database: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, other = database(), database()
+    tool, key = PostgresStatistics(made), HabitKey("ann", *TOOL)
+
+    def forgetful(module: ModuleType, table: str) -> None:
+        real = module.execute_each
+
+        async def execute_each(connection: AsyncConnection, query: str, rows: Sequence[object]) -> None:
+            await real(connection, query, rows)
+            if query == module.BEGIN:
+                await other.run(lambda it: it.execute(f"DELETE FROM {table}"))  # noqa: S608
+
+        monkeypatch.setattr(module, "execute_each", execute_each)
+
+    forgetful(statistics, "tool_statistics")
+    forgetful(habits, "habits")
+    for _ in range(2):
+        await tool.observe([Outcome(tool=TOOL, success=True, latency_ms=1)])
+        await PostgresHabits(made).add({key: np.ones(4, np.float32)})
+
+    assert (await tool.read())[TOOL].calls == 1
+    assert (await PostgresHabits(made).read(["ann"]))[key].sums.tolist() == [1.0] * 4
 
 
 async def test_a_server_that_is_not_there_is_a_clear_error_without_the_password(

@@ -44,9 +44,15 @@ class PostgresHabits:
         """Rows are inserted and locked in a fixed order, so that two writers cannot deadlock. A new row is empty: what
         is added replaces it."""
         now, order = self._clock.time(), sorted(sums)
-        await execute_each(connection, BEGIN, [(*key, now) for key in order])
-        columns = tuple(map(list, zip(*order, strict=True)))
-        before = habits_by_key(await fetch(connection, LOCK, (list({key.key for key in order}), *columns)))
+        before = await _locked(connection, order, now)
+        if len(before) < len(order):  # another process removed some before they were locked
+            before = await _locked(connection, order, now)
         new = {key: before[key].joined(sums[key], now, self._half_life) for key in order}
         rows = (habit_row(key, habit) for key, habit in new.items())
         await execute_each(connection, CHANGE, [(written, used, *key) for *key, written, used in rows])
+
+
+async def _locked(connection: Any, keys: Sequence[HabitKey], now: float) -> Mapping[HabitKey, Habit]:
+    await execute_each(connection, BEGIN, [(*key, now) for key in keys])
+    columns = tuple(map(list, zip(*keys, strict=True)))
+    return habits_by_key(await fetch(connection, LOCK, (list({key.key for key in keys}), *columns)))

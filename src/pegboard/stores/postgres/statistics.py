@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import astuple
 from typing import Any
 
@@ -63,12 +63,17 @@ class PostgresStatistics:
 
     async def _update(self, connection: Any, groups: Mapping[ToolId, Sequence[Outcome]]) -> None:
         """Rows are locked in a fixed order, so that two writers cannot deadlock."""
-        await execute_each(connection, BEGIN, [(*tool, *astuple(self._prior)) for tool in groups])
-        rows = await fetch(connection, LOCK, tuple(map(list, zip(*groups, strict=True))))
-        before = statistics_by_tool(rows, self._prior)
+        before = await self._locked(connection, groups)
+        if len(before) < len(groups):  # another process removed some before they were locked
+            before = await self._locked(connection, groups)
         new = {tool: after_all(before[tool], group, self._smoothing) for tool, group in groups.items()}
         now = self._clock.time()
         await execute_each(connection, CHANGE, [(*astuple(each), now, *tool) for tool, each in new.items()])
+
+    async def _locked(self, connection: Any, tools: Collection[ToolId]) -> Mapping[ToolId, ToolStatistics]:
+        await execute_each(connection, BEGIN, [(*tool, *astuple(self._prior)) for tool in tools])
+        rows = await fetch(connection, LOCK, tuple(map(list, zip(*tools, strict=True))))
+        return statistics_by_tool(rows, self._prior)
 
 
 class PostgresLessons:
