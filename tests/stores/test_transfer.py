@@ -137,3 +137,17 @@ def test_a_newer_format_is_refused(tmp_path: Path) -> None:
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"Cannot read .*nowhere"):
         list(records(tmp_path / "nowhere"))
+
+
+async def test_what_no_import_would_take_is_left_out_and_counted(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = archive(tmp_path)
+    pins = [PinRecord(server="git", name=name, approved="a", seen="b") for name in ("log", "a\0b")]
+    await store.write([*pins, MeterRecord(kind="key", name="al\0ice", spent=7, used=None)])
+
+    (tmp_path / "export").write_bytes(await exported(store))
+
+    assert list(records(tmp_path / "export")) == pins[:1]
+    assert "2 records are left out" in caplog.text
+    store.close()

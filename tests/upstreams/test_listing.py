@@ -86,3 +86,10 @@ async def test_what_catalogs_need_of_a_tool_is_computed_before_they_are_built(
 
     assert len(listed) == 2
     assert all(each.fingerprint and each.counted for each in listed)
+
+
+async def test_a_tool_whose_name_no_store_can_keep_is_not_offered(
+    fleet_of: MakeFleet, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert await offered(fleet_of, tmp_path, [tool("plain"), tool("a\0b")]) == ["plain"]
+    assert "is left out: its name has NUL" in caplog.text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
@@ -11,12 +12,14 @@ from pathlib import Path
 from typing import IO, Any
 
 from pydantic import TypeAdapter, ValidationError
+from pydantic_core import PydanticSerializationError
 
 from pegboard.errors import ConfigError
 from pegboard.protocols import Archive
 from pegboard.records import RECORDS, Kind, Record
 from pegboard.settings.client_configs import sentences
 
+LOGGER = logging.getLogger(__name__)
 NAME = "pegboard state"
 FORMAT = 1
 """Incremented when this version could not read the file correctly."""
@@ -33,17 +36,36 @@ def _types() -> dict[str, TypeAdapter[Record]]:
 async def export(
     archive: Archive, kinds: Sequence[Kind], file: IO[bytes], *, now: float, report: Report
 ) -> Counter[Kind]:
-    """Write the records of these kinds, in this order; the number of each kind."""
+    """Write the records of these kinds, in this order; the number of each kind. A record that no import would take is
+    left out, with a warning that says how many are."""
+    left_out = 0
     about, written = await archive.about(), Counter[Kind](dict.fromkeys(kinds, 0))
     date = datetime.fromtimestamp(now, UTC).isoformat(timespec="seconds")
     file.write(_line({"format": NAME, "version": FORMAT, "backend": about.backend, "date": date}))
     for kind in kinds:
         async for record in archive.read(kind):
-            file.write(_types()[kind].dump_json(record) + b"\n")
+            line = _exported(record)
+            if line is None:
+                left_out += 1
+                continue
+            file.write(line + b"\n")
             written[kind] += 1
             report(written.total())
     file.write(_line({"records": written.total()}))
+    if left_out:
+        LOGGER.warning("%d records are left out: no import would take them.", left_out)
     return written
+
+
+def _exported(record: Record) -> bytes | None:
+    """A record as a line; None for one that no import would take, such as a name with NUL."""
+    kind = _types()[record.record]
+    try:
+        line = kind.dump_json(record)
+        kind.validate_json(line)
+    except (PydanticSerializationError, ValidationError):
+        return None
+    return line
 
 
 def records(path: Path) -> Iterator[Record]:

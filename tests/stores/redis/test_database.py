@@ -13,10 +13,18 @@ import pytest
 
 from pegboard.clock import SYSTEM_CLOCK
 from pegboard.errors import ConfigError, StoreError
+from pegboard.habits import HabitKey
 from pegboard.model import Session
 from pegboard.stores.backend import store_breaker
 from pegboard.stores.database import Migration
-from pegboard.stores.redis import RedisArchive, RedisEmbeddings, RedisServer, RedisSessions, RedisStatistics
+from pegboard.stores.redis import (
+    RedisArchive,
+    RedisEmbeddings,
+    RedisHabits,
+    RedisServer,
+    RedisSessions,
+    RedisStatistics,
+)
 from pegboard.stores.redis.database import MIGRATIONS
 from pegboard.testing import FakeClock
 from pegboard_bench.ports import free_port
@@ -48,6 +56,23 @@ async def test_a_session_leaves_the_server_by_itself(server: Make, clock: FakeCl
 
     async with made.client() as client:
         assert 80_000 < await client.pttl(made.key("session", "one")) <= 90_000
+
+
+@needs_redis
+async def test_a_row_of_habits_that_cannot_be_read_hides_no_other(server: Make, clock: FakeClock) -> None:
+    made = server()
+    store, sums = RedisHabits(made), np.ones(4, np.float32)
+    odd, plain = HabitKey("ann", "git", "a\0b"), HabitKey("ann", "git", "log")
+    await store.add({plain: sums, odd: sums})
+    async with made.client() as client:
+        for field, value in {"ann\0git": sums.tobytes(), "ann\0git\0cut": b"123"}.items():
+            await client.hset(made.key("habits"), field, value)
+            await client.zadd(made.key("habits", "used"), {field: 1})
+            await client.zadd(made.key("habits", "names"), {field: 0})
+
+    assert (await store.read(["ann"])).keys() == {plain, odd}
+    archived = [record async for record in RedisArchive(made, clock).read("habit")]
+    assert {record.identity for record in archived} == {plain, odd}
 
 
 @needs_redis

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -17,7 +17,8 @@ from pegboard.stores.redis.database import RedisServer
 from pegboard.stores.redis.record_stores import HashRecordStore
 
 SEPARATOR = "\0"
-"""Between the parts of a field's name; no part contains it."""
+"""Between the parts of a field's name; only the last part may contain it."""
+PARTS = 3
 SUMS = np.dtype("<f4")
 ADDED = 50
 """Rows that one script adds to: other clients wait meanwhile."""
@@ -92,9 +93,9 @@ class RedisHabits:
                         commands.zscore(used, field)
                     values, *times = await commands.execute()
                     found |= {
-                        HabitKey(*field.decode().split(SEPARATOR)): Habit(sums=np.frombuffer(value, SUMS), used=time)
+                        HabitKey(*parts): Habit(sums=np.frombuffer(value, SUMS), used=time)
                         for field, value, time in zip(some, values, times, strict=True)
-                        if value is not None
+                        if len(parts := _parts(field)) == PARTS and _is_whole(value)
                     }
         return found
 
@@ -111,7 +112,10 @@ class HabitRecords(HashRecordStore[HabitRecord]):
         return SEPARATOR.join(key)
 
     def key(self, field: bytes) -> Key:
-        return tuple(field.decode().split(SEPARATOR))
+        return _parts(field)
+
+    async def names(self, client: Any) -> list[Key]:
+        return [key for key in await super().names(client) if len(key) == PARTS]
 
     def arguments(self, record: HabitRecord) -> tuple[Any, ...]:
         return record.sums, repr(record.used)
@@ -121,7 +125,7 @@ class HabitRecords(HashRecordStore[HabitRecord]):
         return [
             HabitRecord(key=key, server=server, name=name, sums=value, used=used)
             for (key, server, name), (value, used) in found
-            if value is not None
+            if _is_whole(value)
         ]
 
     async def remove(self, client: Any, keys: Sequence[Key]) -> int:
@@ -142,3 +146,13 @@ class HabitRecords(HashRecordStore[HabitRecord]):
 def habit_keys(server: RedisServer) -> tuple[str, str, str]:
     """The keys of the sums, of the time each was last added to, and of their names in order."""
     return server.key("habits"), server.key("habits", "used"), server.key("habits", "names")
+
+
+def _parts(field: bytes) -> Key:
+    """Key, server and name; fewer in a field that is none of ours."""
+    return tuple(field.decode(errors="replace").split(SEPARATOR, PARTS - 1))
+
+
+def _is_whole(value: bytes | None) -> TypeGuard[bytes]:
+    """Whether a row is there and can be read."""
+    return value is not None and len(value) % SUMS.itemsize == 0
