@@ -112,11 +112,13 @@ class ChainEnds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainFinding:
-    """Something about a chain: what is wrong after line ``number``, or ``torn`` for a write that was cut off."""
+    """Something about a chain: what is wrong after line ``number``, or ``torn`` for a write that was cut off. ``until``
+    is the last of missing lines."""
 
     kind: Literal["changed", "missing", "torn", "ends"]
     number: int
     text: str
+    until: int = 0
 
     @property
     def is_harmless(self) -> bool:
@@ -202,7 +204,7 @@ class ChainCheck:
             yield _torn(at) if at.number >= last.number else _changed(at, last)
         if at.number < last.number:
             text = f"the lines {at.number + 1} to {last.number} are missing at the end"
-            yield ChainFinding(kind="missing", number=at.number, text=text)
+            yield ChainFinding(kind="missing", number=at.number, text=text, until=last.number)
         elif at.number == last.number and at != last:
             yield ChainFinding(
                 kind="ends", number=at.number, text=f"line {at.number} is not the one that was written last"
@@ -225,7 +227,7 @@ def torn_mark(unfinished: Sequence[bytes]) -> str:
 def _gap(at: Link, found: Link, before: Link) -> ChainFinding:
     if found.number > at.number + 1:
         text = f"the lines {at.number + 1} to {found.number - 1} are missing"
-        return ChainFinding(kind="missing", number=at.number, text=text)
+        return ChainFinding(kind="missing", number=at.number, text=text, until=found.number - 1)
     if found.number <= at.number:
         return ChainFinding(kind="changed", number=at.number, text=f"line {found.number} stands after line {at.number}")
     return ChainFinding(

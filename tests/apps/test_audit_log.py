@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from typer.testing import Result
 
-from pegboard.audit_entries import AuditEntry
+from pegboard.audit_entries import AuditEntry, Link
 from pegboard.spend_limits import nano_usd
-from pegboard.stores.audit_file import ACTIVE, AuditFile
+from pegboard.stores.audit_chain import shortened
+from pegboard.stores.audit_file import ACTIVE, ENDS, AuditFile
 
 Run = Callable[..., Result]
 
@@ -123,6 +124,25 @@ def test_a_log_that_was_begun_anew_is_not_the_expected_one(run: Run, config: Pat
 
     assert done.exit_code == 1
     assert f"line {end} is not there" in done.stdout
+
+
+def test_lines_that_retention_removes_meanwhile_are_not_missing(
+    run: Run, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = AuditFile.read
+
+    async def read(log: AuditFile) -> AsyncIterator[bytes]:
+        kept = [line async for line in whole(log)]
+        removed = Link(number=2, hash=json.loads(kept[1])["hash"])
+        (log.folder / ENDS).write_text(shortened(await log.ends(), removed, b""))
+        for line in kept[2:]:
+            yield line
+
+    monkeypatch.setattr(AuditFile, "read", read)
+    done = run("audit-log", "--config", config, "--verify")
+
+    assert done.exit_code == 0, done.stdout
+    assert "2 lines: none was changed." in done.stdout
 
 
 def test_a_cut_write_is_said_and_is_no_failure(run: Run, config: Path, folder: Path) -> None:

@@ -81,3 +81,19 @@ async def test_a_log_whose_lines_were_all_removed_goes_on_where_it_was(backend: 
 
     assert [json.loads(line)["number"] for line in await lines(store)] == [3]
     assert await wrong(store) == []
+
+
+async def test_lines_that_are_removed_while_a_log_is_read_hide_no_others(backend: Backend) -> None:
+    await backend.audit().append([entry(each, at=float(each)) for each in range(1, 2_001)])
+    seen = list[int]()
+
+    async for line in backend.audit().read():
+        seen.append(json.loads(line)["number"])
+        if len(seen) == 10:
+            await backend.audit().remove(299.0)
+        if len(seen) == 600:
+            await backend.audit().remove(1_499.0)
+
+    assert seen == sorted(set(seen))
+    assert {*range(1_500, 2_001)} <= {*seen}
+    assert {*range(300, 1_001)} - {*seen} <= {*range(601, 1_001)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 
 from pegboard.audit_entries import AuditEntry
-from pegboard.stores.audit_chain import appended, removable, shortened
+from pegboard.stores.audit_chain import appended, ends_of, removable, shortened
 from pegboard.stores.database import BATCH
 from pegboard.stores.redis.database import RedisServer
 
@@ -38,11 +38,14 @@ class RedisAudit:
                 return
 
     async def read(self) -> AsyncIterator[bytes]:
-        at = 0
-        while lines := await self._lines(at):
+        read, removed = 0, ends_of(await self.ends()).removed.number
+        while True:
+            removed, lines = await self._after(read, removed)
+            if not lines:
+                return
             for line in lines:
                 yield line
-            at += len(lines)
+            read = max(read, removed) + len(lines)
 
     async def ends(self) -> str:
         async with self._server.client() as client:
@@ -57,6 +60,19 @@ class RedisAudit:
                 return removed
             values: list[str | int] = [ends, shortened(ends, old[-1], self._key), len(old)]
             removed += len(old) if await self._server.run(REMOVE, self._keys, values) else 0
+
+    async def _after(self, read: int, removed: int) -> tuple[int, list[bytes]]:
+        """How many lines are removed, and a page of those after the first ``read``. Places in the list count from the
+        first line that is left: another process may have removed more than ``removed`` meanwhile."""
+        while True:
+            at = max(0, read - removed)
+            async with self._server.client() as client:
+                page = client.pipeline(transaction=True).lrange(self._keys[0], at, at + BATCH - 1).get(self._keys[1])
+                lines, ends = await page.execute()
+            now = ends_of(ends or b"").removed.number
+            if now == removed:
+                return removed, list(lines)
+            removed = now
 
     async def _lines(self, at: int) -> list[bytes]:
         async with self._server.client() as client:
