@@ -61,6 +61,15 @@ async def test_a_file_that_is_large_or_a_day_old_is_renamed_and_the_chain_goes_o
     assert await found(tmp_path) == []
 
 
+async def test_files_that_are_not_old_are_not_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = AuditFile(tmp_path)
+    for day in range(3):
+        await log.append([entry(day, at=1_000.0 + day * 2 * DAY)])
+    monkeypatch.delattr("pegboard.stores.audit_file._tail")
+
+    assert await log.remove(999.0) == 0
+
+
 async def test_old_files_are_removed_and_a_removed_file_is_seen(tmp_path: Path) -> None:
     log = AuditFile(tmp_path)
     for day in range(6):

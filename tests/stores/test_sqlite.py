@@ -12,9 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pegboard.audit_entries import AuditEntry
 from pegboard.errors import ConfigError
 from pegboard.model import Floats
-from pegboard.stores import SqliteEmbeddings
+from pegboard.stores import SqliteAudit, SqliteEmbeddings
+from pegboard.stores.sqlite.audit_lines import OLDEST
 
 D = 16
 
@@ -246,3 +248,16 @@ def test_making_a_store_touches_no_file(path: Path) -> None:
     SqliteEmbeddings(path)
 
     assert not path.parent.exists()
+
+
+async def test_the_age_of_an_audit_log_is_found_without_reading_all_of_it(tmp_path: Path) -> None:
+    log, steps = SqliteAudit(tmp_path / "audit.sqlite"), list[int]()
+    await log.append([AuditEntry(at=1_000.0 + at, event="call", door="mcp") for at in range(3_000)])
+
+    def oldest(connection: sqlite3.Connection) -> object:
+        connection.set_progress_handler(lambda: steps.append(1), 100)
+        return connection.execute(OLDEST, (999.0,)).fetchone(), connection.execute(OLDEST, (1_004.5,)).fetchone()[0]
+
+    assert log._file.run_now(oldest) == (None, 5)
+    assert len(steps) < 5
+    log.close()

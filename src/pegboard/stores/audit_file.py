@@ -95,9 +95,9 @@ class AuditFile:
         removed = ends_of(ends).removed
         start = removed.number
         for path in self._done():
-            tail = _tail(path, Link(), self._key)
             if _time_in(path, last=True) > until:
                 break
+            tail = _tail(path, Link(), self._key)
             removed = tail.last if tail.last.number > removed.number else removed
         if removed.number > start:
             self._note(shortened(ends, removed, self._key))

@@ -25,7 +25,12 @@ REMEDY = "Set state_dir to a writable folder, or move the file away to begin ano
 ENDS = "SELECT text FROM audit_ends"
 SET_ENDS = "INSERT OR REPLACE INTO audit_ends VALUES (1, ?)"
 PAGE = f"SELECT number, line FROM audit_lines WHERE number > ? ORDER BY number LIMIT {BATCH}"  # noqa: S608
-OLDEST = "SELECT number, hash FROM audit_lines WHERE at <= ? ORDER BY number DESC LIMIT 1"
+OLDEST = (
+    "SELECT number, hash FROM audit_lines WHERE number < coalesce("
+    "(SELECT number FROM audit_lines WHERE at > ? ORDER BY number LIMIT 1), 9223372036854775807) "
+    "ORDER BY number DESC LIMIT 1"
+)
+"""The last of the lines before the first one that is younger; no more lines are read than there are old ones."""
 
 
 class SqliteAudit(FileStore):
