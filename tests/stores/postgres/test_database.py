@@ -231,7 +231,7 @@ class Wire:
 
     async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         server = conninfo_to_dict(POSTGRES)
-        theirs, ours = await asyncio.open_connection(server.get("host", "localhost"), server.get("port", 5432))
+        theirs, ours = await asyncio.open_connection(str(server.get("host", "localhost")), server.get("port", 5432))
         self._writers += [writer, ours]
         self._tasks += [asyncio.create_task(self._pumped(*each)) for each in ((reader, ours), (theirs, writer))]
 
