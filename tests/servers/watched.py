@@ -23,6 +23,8 @@ def answer(method: str, params: dict[str, Any]) -> dict[str, Any] | None:
             return {"tools": []}
         case "resources/list":
             return {"resources": RESOURCES}
+        case "resources/subscribe" if all(each["uri"] != params["uri"] for each in RESOURCES):
+            return None
         case "resources/subscribe" | "resources/unsubscribe":
             with Path(sys.argv[1]).open("a") as file:
                 print(method.partition("/")[2], params["uri"], file=file)

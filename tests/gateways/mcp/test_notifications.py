@@ -9,7 +9,7 @@ import pytest
 from mcp.server.subscriptions import ToolsListChanged
 
 from pegboard.gateways.mcp.gateway import notifications as module
-from pegboard.gateways.mcp.gateway.notifications import Announcer
+from pegboard.gateways.mcp.gateway.notifications import Announcer, MergedNotices
 from processes import until
 
 WINDOW = 0.05
@@ -173,3 +173,22 @@ async def test_closing_leaves_no_task_and_tells_nobody() -> None:
 
     await until(lambda: asyncio.all_tasks() <= before)
     assert client.told == 3
+
+
+async def test_of_notices_that_come_while_a_client_reads_nothing_it_gets_one_when_it_reads_again() -> None:
+    merged, client, reads = MergedNotices(), Client(), asyncio.Event()
+
+    async def notify() -> None:
+        await client.notify()
+        await reads.wait()
+
+    first = asyncio.create_task(merged.send("key", notify))
+    await until(lambda: client.told == 1)
+    async with asyncio.timeout(60):
+        for _ in range(50):
+            await merged.send("key", notify)
+    reads.set()
+    await first
+
+    assert client.told == 2
+    assert merged._again == {}

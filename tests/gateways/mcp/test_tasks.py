@@ -18,20 +18,21 @@ from pydantic import TypeAdapter
 from pegboard import Settings
 from pegboard.compose import default_parts
 from pegboard.gateways.mcp import open_gateway
+from pegboard.gateways.mcp.gateway import notifications
 from pegboard.gateways.mcp.gateway.after_answer import AfterAnswer
 from pegboard.gateways.mcp.gateway.caller import Caller
 from pegboard.gateways.mcp.gateway.gateway import Gateway
-from pegboard.gateways.mcp.tasks.server_tasks import ServerTasks
+from pegboard.gateways.mcp.tasks.server_tasks import ServerTasks, StartedTask
 from pegboard.gateways.mcp.tasks.task_ids import TaskIds, TaskPlace
 from pegboard.gateways.mcp.transport.auth import Holder
 from pegboard.gateways.mcp.transport.gateway_server import wire
 from pegboard.gateways.mcp.transport.signed_ids import Signing
 from pegboard.gateways.mcp.trust.content import Contents
-from pegboard.model import ToolId
+from pegboard.model import ServerName, ToolId
 from pegboard.settings.server_spec import ServerSpec
 from pegboard.stores import MemoryEmbeddings, MemoryEvents, MemorySigningKeys
 from pegboard.testing import FakeClock, FakeEncoder
-from pegboard.upstreams.extension_requests import TASKS, ExtensionRequest, TaskRequest
+from pegboard.upstreams.extension_requests import TASKS, AnyNotification, ExtensionRequest, TaskRequest
 from pegboard.upstreams.server_lists import ListingCache
 from pegboard_bench.conformance.server import made
 from processes import until
@@ -236,6 +237,33 @@ def test_the_task_of_an_embedded_server_keeps_its_id() -> None:
     embedded = ServerTasks(tuple, unreached, lambda: None, TaskIds(), contents, answered)
     begun = {"resultType": "task", "taskId": "a"}
     assert embedded.created(ToolId("s", "t"), begun, Caller()) is begun
+
+
+async def test_a_client_that_takes_no_word_of_its_task_delays_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(notifications, "PATIENCE", 0.05)
+    heard: list[Any] = []
+
+    async def stuck(_message: Any) -> None:
+        await asyncio.Event().wait()
+
+    async def tell(message: Any) -> None:
+        heard.append(message.params["taskId"])
+
+    async def answered(_session: str | None, _tool: str) -> None:
+        raise AssertionError
+
+    def unreached(server: str) -> Any:
+        raise AssertionError(server)
+
+    contents = Contents("off", events=MemoryEvents(), clock=FakeClock(), later=AfterAnswer())
+    tasks = ServerTasks(tuple, unreached, lambda: None, TaskIds(), contents, answered)
+    tasks._started[("s", "a")] = StartedTask(given="given", session=None)
+    tasks._streams[("s", "a")] = {"stuck": stuck, "reads": tell}
+    async with asyncio.timeout(60):
+        await tasks.on_notification(
+            ServerName("s"), AnyNotification(method="notifications/tasks", params={"taskId": "a"})
+        )
+    assert heard == ["given"]
 
 
 async def test_an_id_belongs_to_the_holder_that_started_the_task() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
@@ -9,14 +10,17 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import mcp_types as types
 import pytest
 from mcp import Client
 
 from pegboard import Settings
 from pegboard.compose import default_parts
 from pegboard.gateways.mcp import open_gateway
-from pegboard.gateways.mcp.gateway.gateway import Gateway
+from pegboard.gateways.mcp.gateway import notifications
+from pegboard.gateways.mcp.gateway.gateway import Gateway, all_hear
 from pegboard.gateways.mcp.transport.gateway_server import wire
+from pegboard.model import ServerName
 from pegboard.settings.server_spec import ServerSpec
 from pegboard.stores import MemoryEmbeddings
 from pegboard.testing import FakeEncoder
@@ -35,11 +39,9 @@ def opened(tmp_path: Path) -> Opening:
     """Opens a gateway before a server whose resources can be watched."""
 
     @asynccontextmanager
-    async def gateway(*how: str) -> AsyncIterator[Gateway]:
-        arguments = (SERVER, str(seen_in(tmp_path)), *how)
-        spec = ServerSpec(name="watched", command=sys.executable, args=arguments)
+    async def gateway(*how: str, others: tuple[str, ...] = ()) -> AsyncIterator[Gateway]:
         options: dict[str, Any] = {"cache_dir": tmp_path, "state_dir": tmp_path, "start_wait": 20.0}
-        settings = Settings(servers={"watched": spec}, **options)
+        settings = Settings(servers={name: watched(tmp_path, name, *how) for name in ("watched", *others)}, **options)
         parts = default_parts(settings, encoder=FakeEncoder(), embeddings=MemoryEmbeddings())
         async with open_gateway(settings, parts) as made:
             yield made
@@ -47,13 +49,17 @@ def opened(tmp_path: Path) -> Opening:
     return gateway
 
 
-def seen_in(folder: Path) -> Path:
-    return folder / "seen.txt"
+def watched(folder: Path, name: str, *how: str) -> ServerSpec:
+    return ServerSpec(name=name, command=sys.executable, args=(SERVER, str(seen_in(folder, name)), *how))
 
 
-def asked(folder: Path, what: str) -> Counter[str]:
+def seen_in(folder: Path, name: str) -> Path:
+    return folder / f"{name}.txt"
+
+
+def asked(folder: Path, what: str, name: str = "watched") -> Counter[str]:
     """How often the server was asked to do this, by address."""
-    lines = seen_in(folder).read_text().splitlines() if seen_in(folder).exists() else []
+    lines = seen_in(folder, name).read_text().splitlines() if seen_in(folder, name).exists() else []
     return Counter(line.split()[1] for line in lines if line.split()[0] == what)
 
 
@@ -99,3 +105,62 @@ async def test_a_session_ends_whole_although_the_server_does_not_end_what_it_wat
         assert asked(tmp_path, "unsubscribe") == Counter(URIS)
         assert gateway.resources._watchers == {}
         assert found is None
+
+
+async def test_two_who_begin_to_watch_at_once_are_one_to_the_server(opened: Opening, tmp_path: Path) -> None:
+    async with opened() as gateway:
+        await gateway.view.started()
+        both = ("one", "other")
+        await asyncio.gather(*(gateway.resources.subscribe(who, URIS[0], None) for who in both))
+        assert asked(tmp_path, "subscribe") == Counter(URIS[:1])
+        await asyncio.gather(*(gateway.resources.unsubscribe(who, URIS[0]) for who in both))
+        assert asked(tmp_path, "unsubscribe") == Counter(URIS[:1])
+        assert not gateway.resources._turns
+
+
+async def test_only_the_server_where_a_resource_was_watched_is_told_of_the_end(opened: Opening, tmp_path: Path) -> None:
+    async with opened(others=("second",)) as gateway:
+        await gateway.view.started()
+        second = next(each for each in gateway.resources.servers() if each.server.name == "second")
+        await second.watch(URIS[0])
+        await gateway.resources.subscribe("session", URIS[0], None, lambda name: name == "watched")
+        await gateway.resources.unsubscribe("session", URIS[0])
+        assert asked(tmp_path, "unsubscribe") == Counter(URIS[:1])
+        assert not asked(tmp_path, "unsubscribe", "second")
+
+
+async def test_a_stream_hears_of_what_can_be_watched_although_something_cannot(opened: Opening, tmp_path: Path) -> None:
+    async with (
+        opened() as gateway,
+        Client(wire(gateway), mode="auto", cache=None) as client,
+        client.listen(tools_list_changed=True, resource_subscriptions=["no://such", URIS[0]]) as stream,
+    ):
+        assert stream.honored.tools_list_changed
+        assert stream.honored.resource_subscriptions == URIS[:1]
+        assert asked(tmp_path, "subscribe") == Counter(URIS[:1])
+
+
+async def test_who_does_not_take_an_update_delays_no_other_watcher_and_no_other_endpoint(
+    opened: Opening, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(notifications, "PATIENCE", 0.05)
+    heard: list[str] = []
+
+    async def stuck(_uri: str) -> None:
+        await asyncio.Event().wait()
+
+    async def tell(uri: str) -> None:
+        heard.append(uri)
+
+    class Failing:
+        async def heard(self, *_message: Any) -> None:
+            raise RuntimeError("no")
+
+    message = types.ResourceUpdatedNotification(params=types.ResourceUpdatedNotificationParams(uri=URIS[0]))
+    async with opened() as gateway:
+        await gateway.view.started()
+        await gateway.resources.subscribe("stuck", URIS[0], stuck)
+        await gateway.resources.subscribe("reads", URIS[0], tell)
+        async with asyncio.timeout(60):
+            await all_hear([Failing(), gateway], ServerName("watched"), message)  # type: ignore[list-item]
+        assert heard == URIS[:1]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import logging
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
@@ -54,6 +56,7 @@ from pegboard.telemetry.audit_log import AuditLog
 from pegboard.upstreams import NotCarriedOut, Upstream
 from pegboard.upstreams.extension_requests import RELAYED, AnyNotification, extensions_of, merged_settings
 
+LOGGER = logging.getLogger(__name__)
 Result = dict[str, Any]
 
 MOST_KINDS = 256
@@ -373,3 +376,13 @@ class Gateway:
         """Notify the sessions whose last listing is outdated."""
         now = self._caller_view.board.catalog.fingerprint
         await self.announcer.tell_all(lambda session: self._last_listed.get(session, now) != now)
+
+
+async def all_hear(
+    gateways: Sequence[Gateway], server: ServerName, message: types.ServerNotification | AnyNotification
+) -> None:
+    """Each passes a server's notification on to its own clients: none waits for another's, or fails with it."""
+    heard = (gateway.heard(server, message) for gateway in gateways)
+    for failed in await asyncio.gather(*heard, return_exceptions=True):
+        if failed is not None:
+            LOGGER.warning("A notification of server %s was not passed on", server, exc_info=failed)

@@ -17,7 +17,7 @@ from pegboard.compose import Parts, build_routing, opened_parts
 from pegboard.errors import ConfigError, PegboardError
 from pegboard.gateways.key_expiry import warn_of_expiry
 from pegboard.gateways.mcp.gateway.clients import client_rows
-from pegboard.gateways.mcp.gateway.gateway import Gateway
+from pegboard.gateways.mcp.gateway.gateway import Gateway, all_hear
 from pegboard.gateways.mcp.gateway.search_queue import SearchQueue
 from pegboard.gateways.mcp.gateway.server_finder import ServerFinder
 from pegboard.gateways.mcp.gateway.session_changes import SessionBook
@@ -336,8 +336,7 @@ class Host:
         self._renew_views()
 
     async def _on_notification(self, server: ServerName, message: types.ServerNotification | AnyNotification) -> None:
-        for _, _, gateway in self._every_gateway():
-            await gateway.heard(server, message)
+        await all_hear([gateway for _, _, gateway in self._every_gateway()], server, message)
 
     def _renew_views(self) -> None:
         for gateway in self._gateways.values():

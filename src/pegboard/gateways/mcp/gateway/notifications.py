@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 import anyio
 import mcp_types as types
@@ -23,6 +23,38 @@ PATIENCE = 2.0
 """Seconds that a client has to take a notification: a client that does not read delays nobody."""
 MOST_CHANNELS = 10_000
 MOST_SESSIONS = 10_000
+
+
+async def sent(notify: Notify | None) -> None:
+    """Notify a client that has `PATIENCE` to take it. That it is gone, or does not read, fails nothing."""
+    if notify is None:
+        return
+    try:
+        with anyio.move_on_after(PATIENCE):
+            await notify()
+    except Exception:
+        LOGGER.debug("A client could not be notified: it is gone", exc_info=True)
+
+
+class MergedNotices:
+    """Notifications of which clients need the last alone: those that come while one of their key waits to be taken are
+    sent as one."""
+
+    def __init__(self) -> None:
+        self._again: dict[Hashable, bool] = {}
+        """By what is being sent: whether it is to be sent again."""
+
+    async def send(self, key: Hashable, notify: Notify) -> None:
+        under_way = key in self._again
+        self._again[key] = True
+        if under_way:
+            return
+        try:
+            while self._again[key]:
+                self._again[key] = False
+                await sent(notify)
+        finally:
+            del self._again[key]
 
 
 class Announcer:
@@ -68,7 +100,7 @@ class Announcer:
             self._again[session] = None
             return False
         self._resting[session] = asyncio.create_task(self._rest(session))
-        await self._send(notify or self._channels.get(session))
+        await sent(notify or self._channels.get(session))
         return True
 
     async def tell_all(self, concerned: Callable[[str], bool] = lambda session: True) -> None:
@@ -85,20 +117,11 @@ class Announcer:
             await asyncio.sleep(self._window)
             while session in self._again:
                 del self._again[session]
-                await self._send(self._channels.get(session))
+                await sent(self._channels.get(session))
                 await asyncio.sleep(self._window)
         finally:
             self._resting.pop(session, None)
             self._again.pop(session, None)
-
-    async def _send(self, notify: Notify | None) -> None:
-        if notify is None:
-            return
-        try:
-            with anyio.move_on_after(PATIENCE):
-                await notify()
-        except Exception:
-            LOGGER.debug("A client could not be notified: it is gone", exc_info=True)
 
 
 class LogLevels:

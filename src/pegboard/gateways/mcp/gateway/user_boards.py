@@ -15,7 +15,7 @@ import mcp_types as types
 
 from pegboard.compose import Parts
 from pegboard.errors import PegboardError
-from pegboard.gateways.mcp.gateway.gateway import Gateway
+from pegboard.gateways.mcp.gateway.gateway import Gateway, all_hear
 from pegboard.gateways.mcp.trust.server_approvals import ServerApprovals
 from pegboard.gateways.mcp.trust.user_approvals import ApprovedTools, UserApprovals, UserPins
 from pegboard.model import ServerName
@@ -160,8 +160,7 @@ class UserBoard:
         self.renew()
 
     async def _on_news(self, server: ServerName, message: types.ServerNotification | AnyNotification) -> None:
-        for gateway in list(self.gateways.values()):
-            await gateway.heard(server, message)
+        await all_hear(list(self.gateways.values()), server, message)
 
 
 class UserBoards:

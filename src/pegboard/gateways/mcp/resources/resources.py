@@ -6,8 +6,9 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextvars import Context
+from functools import partial
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import anyio
 import mcp_types as types
@@ -17,7 +18,7 @@ from mcp.shared.uri_template import InvalidUriTemplate, UriTemplate
 
 from pegboard.cached_property import cached_property
 from pegboard.errors import PegboardError
-from pegboard.gateways.mcp.gateway.notifications import Announcer
+from pegboard.gateways.mcp.gateway.notifications import Announcer, MergedNotices
 from pegboard.gateways.mcp.resources.resource_listing import KINDS, Kind, read_list
 from pegboard.gateways.mcp.trust.content import Contents
 from pegboard.model import JsonObject, ServerName
@@ -69,6 +70,8 @@ class ServerResources:
         self.on_read: Callable[[str, Result], None] = lambda uri, result: None
         self._watchers: dict[str, dict[object, OnUpdate | None]] = {}
         self._watched_at: dict[str, str] = {}
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._updates = MergedNotices()
         self._leaving: set[asyncio.Task[None]] = set()
 
     @cached_property
@@ -137,30 +140,33 @@ class ServerResources:
             await upstream.watch(uri)
             return upstream.server.name
 
-        if uri not in self._watchers:
-            self._watched_at[uri] = await self.first(uri, watch, visible)
-        elif not visible(self._watched_at[uri]):
-            raise _not_found(uri)
-        self._watchers.setdefault(uri, {})[who] = tell
+        async with self._turn(uri):
+            if uri not in self._watchers:
+                self._watched_at[uri] = await self.first(uri, watch, visible)
+            elif not visible(self._watched_at[uri]):
+                raise _not_found(uri)
+            self._watchers.setdefault(uri, {})[who] = tell
 
     async def unsubscribe(self, who: object, uri: str) -> None:
-        for upstream in self._let_go(who, uri):
-            await upstream.unwatch(uri)
+        """Nobody tells ``who`` of the resource any more; the server that it was the last to watch it at is told. Raises
+        MCPError if that refuses."""
+        self._watchers.get(uri, {}).pop(who, None)
+        async with self._turn(uri):
+            if self._watchers.get(uri) or self._watchers.pop(uri, None) is None:
+                return
+            at = self._watched_at.pop(uri, None)
+            for upstream in [each for each in self._upstreams() if each.server.name == at]:
+                await upstream.unwatch(uri)
 
-    def _let_go(self, who: object, uri: str) -> list[Upstream]:
-        """Nobody tells ``who`` of the resource any more. The servers that need not watch it any more."""
-        watchers = self._watchers.get(uri, {})
-        watchers.pop(who, None)
-        if watchers or self._watchers.pop(uri, None) is None:
-            return []
-        self._watched_at.pop(uri, None)
-        return self._there("resources")
+    def _turn(self, uri: str) -> asyncio.Lock:
+        """Held while a server is asked to watch an address, or to end it: otherwise two at once would count as two."""
+        return self._turns.setdefault(uri, asyncio.Lock())
 
     async def forget(self, who: object) -> None:
         """A session or a stream has ended. A server that refuses to hear of that, or does not answer, changes nothing;
         nor does it that the one who waits for this is cancelled."""
         watched = [uri for uri, watchers in self._watchers.items() if who in watchers]
-        ending = [upstream.unwatch(uri) for uri in watched for upstream in self._let_go(who, uri)]
+        ending = [self.unsubscribe(who, uri) for uri in watched]
         with anyio.move_on_after(LAST_WORDS, shield=True):
             for failed in await asyncio.gather(*ending, return_exceptions=True):
                 if failed is not None:
@@ -190,9 +196,14 @@ class ServerResources:
             await self.resources_announcer.tell_all()
 
     async def _updated(self, uri: str) -> None:
-        told = [each for each in self._watchers.get(uri, {}).values() if each is not None]
+        told = [who for who, tell in self._watchers.get(uri, {}).items() if tell is not None]
         await self._bus.publish(ResourceUpdated(uri))
-        await asyncio.gather(*(each(uri) for each in told), return_exceptions=True)
+        await asyncio.gather(*(self._updates.send((who, uri), partial(self._tell, who, uri)) for who in told))
+
+    async def _tell(self, who: object, uri: str) -> None:
+        tell = self._watchers.get(uri, {}).get(who)
+        if tell is not None:
+            await tell(uri)
 
     async def _prompt(self, name: str, visible: Visible) -> tuple[Upstream, JsonObject]:
         prompts = _named(await self._of("prompts", visible))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import mcp_types as types
@@ -14,6 +16,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from pegboard.errors import PegboardError
 from pegboard.gateways.mcp.gateway.caller import Caller
+from pegboard.gateways.mcp.gateway.notifications import sent
 from pegboard.gateways.mcp.tasks.task_ids import TaskIds, TaskPlace
 from pegboard.gateways.mcp.tasks.task_results import created_task, final_result, with_task_id
 from pegboard.gateways.mcp.trust.content import Contents
@@ -157,8 +160,7 @@ class ServerTasks:
         tellers = list(self._streams.get(at, {}).values())
         if message.method.endswith("/status") and channel is not None:
             tellers.append(channel)
-        for tell in tellers:
-            await tell(told)
+        await asyncio.gather(*(sent(partial(tell, told)) for tell in tellers))
 
     async def _find(self, given: object, caller: Caller) -> tuple[TaskPlace, Upstream]:
         place = await self._ids.place(given, caller.holder) if isinstance(given, str) else None

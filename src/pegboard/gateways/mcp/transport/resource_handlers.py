@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import mcp_types as types
+from mcp import MCPError
 from mcp.server.lowlevel import Server
 
+from pegboard.errors import PegboardError
 from pegboard.gateways.mcp.gateway.app_tools import SCHEME
 from pegboard.gateways.mcp.gateway.caller import Caller
 from pegboard.gateways.mcp.resources.resource_listing import KINDS, Kind
@@ -17,6 +20,7 @@ from pegboard.gateways.mcp.transport.client_input import ClientOrigin, Params, W
 from pegboard.gateways.mcp.transport.results import HINTS, Context, foreign_meta, kept, page
 from pegboard.gateways.mcp.transport.task_handlers import TaskHandlers
 
+LOGGER = logging.getLogger(__name__)
 Result = dict[str, Any]
 Connected = Callable[[Context], Caller]
 
@@ -87,12 +91,25 @@ class ResourceHandlers:
         await self._started(ctx)
         gateway, stream = ctx.lifespan_context, object()
         try:
-            for uri in params.notifications.resource_subscriptions or ():
-                await gateway.resources.subscribe(stream, str(uri), None, self._visible(ctx))
+            params = await self._watched(ctx, stream, params)
             async with self._tasks.listening(ctx, params) as hearing:
                 return await gateway.announcer.listen(hearing, params)
         finally:
             await gateway.resources.forget(stream)
+
+    async def _watched(
+        self, ctx: Context, stream: object, params: types.SubscriptionsListenRequestParams
+    ) -> types.SubscriptionsListenRequestParams:
+        """Watch what a stream asks for. The request without what cannot be watched: the acknowledgement lacks it."""
+        wanted, honored = params.notifications, []
+        for uri in wanted.resource_subscriptions or ():
+            try:
+                await ctx.lifespan_context.resources.subscribe(stream, str(uri), None, self._visible(ctx))
+                honored.append(uri)
+            except (MCPError, PegboardError) as error:
+                LOGGER.info("A resource that a client wants to watch is not watched: %s", error)
+        kept_of = wanted.model_copy(update={"resource_subscriptions": honored or None})
+        return params.model_copy(update={"notifications": kept_of})
 
     async def set_level(self, ctx: Context, params: types.SetLevelRequestParams) -> Result:
         caller = self._connected(ctx)
