@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,8 +16,11 @@ from mcp import Client
 from pegboard import Settings
 from pegboard.compose import default_parts
 from pegboard.gateways.mcp import open_gateway
-from pegboard.gateways.mcp.resources.content_search import MOST_CHARACTERS, MOST_FOUND
+from pegboard.gateways.mcp.resources import content_search as module
+from pegboard.gateways.mcp.resources.content_search import MOST_CHARACTERS, MOST_FOUND, ContentSearch
+from pegboard.gateways.mcp.resources.skills import SkillLibrary
 from pegboard.gateways.mcp.transport.gateway_server import wire
+from pegboard.retrieval.document_index import DocumentIndex, Documents
 from pegboard.settings.server_spec import ServerSpec
 from pegboard.stores import MemoryEmbeddings
 from pegboard.testing import FakeEncoder
@@ -209,3 +213,50 @@ async def test_skills_and_agents_of_the_configuration_are_found_and_read_within_
     assert "resources" not in prompts
     assert read["skills"][0]["text"] == "Ask for the card first."
     assert "skills" not in elsewhere
+
+
+class Lists:
+    """What a board offers, by caller: the resources of the servers that it sees."""
+
+    on_read: Any = None
+
+    async def listed(self, kind: str, visible: Any, *, running: bool = False) -> list[dict[str, Any]]:
+        assert running
+        servers = ["one", "two"] if kind == "resources" else []
+        return [{"uri": f"doc://{each}/budget", "name": f"budget of {each}"} for each in servers if visible(each)]
+
+
+async def test_callers_with_different_rights_share_the_indexes_that_are_there_off_the_event_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    built: list[int] = []
+    threads: set[int] = set()
+
+    class Counted(DocumentIndex):
+        def __init__(self, documents: Documents) -> None:
+            built.append(len(documents))
+            super().__init__(documents)
+
+        def best(self, query: str) -> list[tuple[int, float]]:
+            threads.add(threading.get_ident())
+            return super().best(query)
+
+    monkeypatch.setattr(module, "DocumentIndex", Counted)
+    lists: Any = Lists()
+    search = ContentSearch(lists, SkillLibrary(lists))
+    at_work: list[str] = []
+
+    @asynccontextmanager
+    async def place() -> AsyncIterator[None]:
+        at_work.append("place")
+        yield
+
+    for _ in range(3):
+        for allowed in (("one",), ("two",), ("one", "two")):
+            found = await search.found("budget", str, lambda name: name in allowed, place=place())  # noqa: B023
+            assert [each["uri"] for each in found["resources"]] == [f"doc://{each}/budget" for each in allowed]
+    await search.found("budget", str, lambda name: False, place=place())
+
+    assert built == [1, 1, 2]
+    assert threading.get_ident() not in threads
+    assert len(at_work) == 9, "who has nothing to search waits for no place"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -246,10 +248,12 @@ class MetaCalls:
             arguments["query"],
             None if kind is None else arguments.get("limit", meta_definitions.DEFAULT_LIMIT),
         )
-        found = await self._contents.found(query, _how_to_read, visible, kind=kind, most=most)
+        place = self._view.searches.place(caller)
+        found = await self._contents.found(query, _how_to_read, visible, kind=kind, most=most, place=place)
         if server is not None or kind not in CONFIGURED:
             return found
-        own = self._contents.configured(query, CONFIGURED[kind], _how_to_read)
+        async with self._view.searches.place(caller) if self._contents.own.any else nullcontext():
+            own = await asyncio.to_thread(self._contents.configured, query, CONFIGURED[kind], _how_to_read)
         skills = [*own.pop("skills", ()), *found.get("skills", ())]
         return found | own | ({"skills": skills} if skills else {})
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Collection, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
+from threading import Lock
 from typing import Any
 
 import mcp_types as types
@@ -22,6 +25,8 @@ MOST_FOUND = MOST
 """Of each kind, beside tools, unless the configuration says otherwise."""
 MOST_SEARCHED = 2_000
 """Documents of each kind; a board with more of them is searched by these."""
+MOST_INDEXES = 8
+"""Indexes of each kind: callers with different rights search different documents."""
 MOST_CHARACTERS = 50_000
 """Of a resource that is read for a model."""
 PARTS: Mapping[Kind, str] = {
@@ -41,6 +46,22 @@ ITEMS: Mapping[Kind, ItemKind] = {
 OF_THE_USER = "It needs arguments: its user starts it in the client (prompts/get)."
 
 
+class BuiltIndex:
+    """An index of documents that its first search builds, in any thread."""
+
+    def __init__(self, documents: Documents) -> None:
+        self.documents = documents
+        self._index: DocumentIndex | None = None
+        self._building = Lock()
+
+    def best(self, query: str) -> list[int]:
+        """Places of the documents that match, best first."""
+        with self._building:
+            if self._index is None:
+                self._index = DocumentIndex(self.documents)
+        return [place for place, _ in self._index.best(query)]
+
+
 class ContentSearch:
     """What servers offer besides tools. Searches know the lists of running servers, and start none."""
 
@@ -48,7 +69,7 @@ class ContentSearch:
         self._resources = resources
         self._skills = skills
         self.own = own or ItemSearch(())
-        self._indexes: dict[Kind, DocumentIndex] = {}
+        self._indexes: dict[Kind, deque[BuiltIndex]] = {}
 
     async def found(
         self,
@@ -58,16 +79,21 @@ class ContentSearch:
         *,
         kind: ItemKind | None = None,
         most: int | None = None,
+        place: AbstractAsyncContextManager[None] | None = None,
     ) -> Result:
         """By list, or of the lists of one ``kind``, what matches a query, best first, at most ``most`` of each, by
-        default as configured; and how to read the first."""
+        default as configured; and how to read the first. It is computed off the event loop, within ``place``."""
         found: Result = {}
         kinds = [each for each, of in ITEMS.items() if kind in (None, of)]
         lists = await asyncio.gather(*(self._resources.listed(kind, visible, running=True) for kind in kinds))
-        for each, every in zip(kinds, lists, strict=True):
-            items = every[:MOST_SEARCHED]
-            documents = [self._document(each, item) for item in items]
-            likely = self._best(each, query, documents)[: self.own.most_of(ITEMS[each]) if most is None else most]
+        searched = [every[:MOST_SEARCHED] for every in lists]
+        documented = [
+            [self._document(each, item) for item in items] for each, items in zip(kinds, searched, strict=True)
+        ]
+        async with place if place is not None and any(searched) else nullcontext():
+            ranked = [await self._best(*of, query) for of in zip(kinds, documented, strict=True)]
+        for each, items, documents, best_first in zip(kinds, searched, documented, ranked, strict=True):
+            likely = best_first[: self.own.most_of(ITEMS[each]) if most is None else most]
             shown = [_entry(each, items[at], documents[at]) for at in likely]
             fitting = self.own.fitting(ITEMS[each], shown)
             if best := [likely[place] for place in fitting]:
@@ -104,14 +130,18 @@ class ContentSearch:
         got = await self._resources.prompt(types.GetPromptRequestParams(name=name), visible)
         return "prompts", {"name": name, "messages": got.get("messages", [])}
 
-    def _best(self, kind: Kind, query: str, documents: Documents) -> list[int]:
+    async def _best(self, kind: Kind, documents: Documents, query: str) -> list[int]:
         """Places of the documents that match, best first."""
         if not documents:
             return []
-        index = self._indexes.get(kind)
-        if index is None or index.documents != documents:
-            index = self._indexes[kind] = DocumentIndex(documents)
-        return [place for place, _ in index.best(query)]
+        kept = self._indexes.setdefault(kind, deque(maxlen=MOST_INDEXES))
+        index = next((each for each in kept if each.documents == documents), None)
+        if index is None:
+            index = BuiltIndex(documents)
+        else:
+            kept.remove(index)
+        kept.append(index)  # the one that was not used for longest leaves
+        return await asyncio.to_thread(index.best, query)
 
     def _document(self, kind: Kind, item: JsonObject) -> dict[str, str]:
         if kind == "skills":
