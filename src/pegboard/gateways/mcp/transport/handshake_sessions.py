@@ -8,8 +8,8 @@ whose answer takes longer, or has messages before it; it can be resumed as befor
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -31,7 +31,7 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import RequestBodyLimitMiddleware
 from mcp.shared.inbound import MCP_PROTOCOL_VERSION_HEADER
 from mcp_types import DEFAULT_NEGOTIATED_VERSION, JSONRPCError, JSONRPCMessage, JSONRPCRequest, JSONRPCResponse
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from sse_starlette import EventSourceResponse
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -42,6 +42,8 @@ QUICK_SECONDS = 1.0
 """Seconds within which an answer is sent as JSON."""
 MOST_EVENTS = 64
 """Events kept per session. A client that asks for older ones has to start over."""
+MOST_CHARACTERS = 4_000_000
+"""Of the events before a session's newest."""
 ENDED = (anyio.EndOfStream, anyio.ClosedResourceError)
 
 
@@ -65,6 +67,8 @@ class QuickAnswers(StreamableHTTPServerTransport):
         if first is not None and isinstance(first.message, JSONRPCResponse | JSONRPCError):
             await self._clean_up_memory_streams(name)
             if not _is_cancelled(first.message):
+                if isinstance(self._event_store, KeptEvents):
+                    self._event_store.forget(name)
                 await self._create_json_response(first.message)(scope, receive, send)
                 return
         held_back = [priming, None if first is None else self._create_event_data(first)]
@@ -117,28 +121,68 @@ def _is_cancelled(answer: JSONRPCResponse | JSONRPCError) -> bool:
     return isinstance(answer, JSONRPCError) and answer.error.code == REQUEST_CANCELLED
 
 
+@dataclass(slots=True)
+class KeptEvent:
+    """``characters`` are counted when a later event is stored: most events are forgotten before."""
+
+    stream: str
+    message: JSONRPCMessage | None
+    characters: int | None = None
+
+
 class KeptEvents(EventStore):
     """The last events of one session, in memory, for a client that lost a stream (MCP 2025-11-25, resumability)."""
 
     def __init__(self) -> None:
-        self._events: deque[tuple[int, str, JSONRPCMessage | None]] = deque(maxlen=MOST_EVENTS)
+        self._events: dict[int, KeptEvent] = {}
         self._last = 0
 
     async def store_event(self, stream_id: str, message: JSONRPCMessage | None) -> str:
+        self._make_room()
         self._last += 1
-        self._events.append((self._last, stream_id, message))
+        self._events[self._last] = KeptEvent(stream_id, message)
         return str(self._last)
+
+    def forget(self, stream_id: str) -> None:
+        """The request of this stream was answered without a stream: there is nothing to resume."""
+        self._events = {number: each for number, each in self._events.items() if each.stream != stream_id}
 
     async def replay_events_after(self, last_event_id: str, send_callback: EventCallback) -> str | None:
         """Send the later events of that event's stream. None if the event is no longer known."""
-        known = {str(number): (number, stream) for number, stream, _ in self._events}
+        known = {str(number): (number, each.stream) for number, each in self._events.items()}
         if last_event_id not in known:
             return None
         last, wanted = known[last_event_id]
-        for number, stream, message in list(self._events):
-            if number > last and stream == wanted and message is not None:
-                await send_callback(EventMessage(message, str(number)))
+        for number, each in list(self._events.items()):
+            if number > last and each.stream == wanted and each.message is not None:
+                await send_callback(EventMessage(each.message, str(number)))
         return wanted
+
+    def _make_room(self) -> None:
+        """Forget the oldest events as long as they are too many or too long."""
+        sizes: dict[int, int] = {}
+        for number, each in self._events.items():
+            if each.characters is None:
+                each.characters = _characters(each.message)
+            sizes[number] = each.characters
+        all_together = sum(sizes.values())
+        while self._events and (len(self._events) >= MOST_EVENTS or all_together > MOST_CHARACTERS):
+            oldest = next(iter(self._events))
+            all_together -= sizes[oldest]
+            del self._events[oldest]
+
+
+def _characters(value: Any) -> int:
+    """About how long a message is as JSON."""
+    if isinstance(value, BaseModel):
+        value = vars(value)
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, Mapping):
+        return sum(len(str(key)) + _characters(each) for key, each in value.items())
+    if isinstance(value, list | tuple):
+        return sum(map(_characters, value))
+    return 1
 
 
 class SessionTasks:
