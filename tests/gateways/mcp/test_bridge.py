@@ -16,7 +16,9 @@ import mcp_types as types
 import pytest
 from mcp import Client, StdioServerParameters
 from mcp.shared.exceptions import MCPError
+from mcp_types import JSONRPCRequest
 
+from pegboard.gateways.mcp.attach.relay import Relay
 from serves import Serve
 
 CODE = """
@@ -245,3 +247,11 @@ async def test_the_session_ends_with_its_client(serve: Serve) -> None:
     await asyncio.to_thread(bridge.communicate, timeout=60)
 
     assert (bridge.returncode, serve.health()["sessions"]) == (0, 0)
+
+
+@pytest.mark.parametrize("method", ["tasks/get", "tasks/update", "tasks/cancel"])
+def test_a_request_about_a_task_names_it_in_a_header(method: str) -> None:
+    meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
+    request = JSONRPCRequest(jsonrpc="2.0", id=1, method=method, params={"taskId": "t-1", "_meta": meta})
+    said = {key.lower(): value for key, value in (Relay().headers(request) or {}).items()}
+    assert said == {"mcp-protocol-version": "2026-07-28", "mcp-method": method, "mcp-name": "t-1"}

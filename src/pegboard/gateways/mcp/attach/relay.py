@@ -29,6 +29,11 @@ from mcp_types import (
     RequestId,
 )
 
+NAMED: Mapping[str, str] = {
+    **NAME_BEARING_METHODS,
+    **dict.fromkeys(("tasks/get", "tasks/update", "tasks/cancel"), "taskId"),
+}
+"""By method, the parameter that the header with the name mirrors; of tasks the SDK knows nothing (SEP-2663)."""
 ENDLESS = "subscriptions/listen"
 """A request that is answered only when it ends."""
 
@@ -104,9 +109,10 @@ class Relay:
             MCP_PROTOCOL_VERSION_HEADER: encode_header_value(modern),
             MCP_METHOD_HEADER: encode_header_value(message.method),
         }
-        name = params.get(NAME_BEARING_METHODS.get(message.method, ""))
+        name = params.get(NAMED.get(message.method, ""))
         if isinstance(name, str):
             headers[MCP_NAME_HEADER] = encode_header_value(name)
+        if isinstance(name, str) and message.method == "tools/call":
             headers |= mcp_param_headers(self._mirrored.get(name, {}), params.get("arguments") or {})
         return headers
 
