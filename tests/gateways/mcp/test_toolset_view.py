@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import traceback
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -9,10 +10,11 @@ import pytest
 from pegboard import Catalog, Tool, ToolId
 from pegboard.catalog import WireNames
 from pegboard.errors import ConfigError
+from pegboard.gateways.mcp.gateway.caller_view import CallerView
 from pegboard.gateways.mcp.gateway.meta_definitions import META_TOOLS
 from pegboard.gateways.mcp.gateway.toolset_view import ToolsetView
 from pegboard.model import Server, ServerName
-from pegboard.settings import ToolsetSettings, load_settings
+from pegboard.settings import Settings, ToolsetSettings, load_settings
 
 
 def tool(server: str, name: str, *arguments: str) -> Tool:
@@ -49,6 +51,25 @@ def test_servers_tools_and_hidden_patterns_choose_together(board: Catalog) -> No
 
     assert names(view) == ["github/create_issue", "github/delete_repo"]
     assert list(view.servers) == ["github"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({}, None),
+        ({"hidden": ["jira/*"]}, None),
+        ({"servers": ["jira", "documents"]}, {"jira", "documents"}),
+        ({"tools": ["jira/list_boards"]}, {"jira"}),
+    ],
+)
+def test_a_toolset_has_the_resources_and_prompts_of_its_servers_although_one_has_no_tools(
+    board: Catalog, fields: dict[str, Any], expected: set[str] | None
+) -> None:
+    chosen = toolset(**fields)
+    shown: Any = SimpleNamespace(catalog=chosen.apply(board))
+    none: Any = None
+    view = CallerView(Settings(), shown, none, chosen, searches=none)
+    assert view.servers == expected
 
 
 def test_a_tool_that_is_not_changed_is_the_very_same(board: Catalog) -> None:

@@ -83,8 +83,12 @@ class CallerView:
 
     @property
     def servers(self) -> Collection[str] | None:
-        """Servers whose resources and prompts are visible: those of the toolset; None for all."""
-        return None if self._toolset is None else self.catalog_view.catalog.servers.keys()
+        """Servers whose resources and prompts are visible: those of the toolset, which may have no tools; None for
+        all."""
+        chosen = None if self._toolset is None else self._toolset.settings
+        if chosen is None or not (chosen.servers or chosen.tools):
+            return None
+        return self.catalog_view.catalog.servers.keys() | set(chosen.servers)
 
     def names(self, caller: Caller) -> WireNames:
         return self.catalog_view.names(caller.kind.longest_name)
