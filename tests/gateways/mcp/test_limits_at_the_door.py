@@ -12,8 +12,10 @@ import pytest
 
 from doors import Raw
 from issuers import running_issuer
+from pegboard.clock import SystemClock
 from pegboard.gateways.access_keys import hashed
 from pegboard.gateways.mcp.gateway.host import Host
+from pegboard.stores import MemoryRates, MemoryReplicas, MemorySessions, MemorySigningKeys
 
 OpenDoor = Callable[..., AbstractAsyncContextManager[tuple[str, Host]]]
 ACCESS = {
@@ -54,6 +56,31 @@ async def test_a_request_beyond_the_rate_is_answered_with_429_and_when_to_try_ag
     assert 0 < int(refused.headers["retry-after"]) <= 1_800
     assert refused.json()["jsonrpc"] == "2.0"
     assert refused.json()["error"]["data"]["error"] == "rate_limited"
+
+
+async def test_a_request_that_another_process_forwards_is_counted_once(open_door: OpenDoor) -> None:
+    clock = SystemClock()
+    shared = {
+        "sessions": MemorySessions(clock),
+        "replicas": MemoryReplicas(clock),
+        "rates": MemoryRates(clock),
+        "signing_keys": MemorySigningKeys(),
+    }
+    rates = [{"calls": 20, "seconds": 3_600, "of": "requests"}]
+    async with (
+        open_door(access=ACCESS, rates=rates, replaced=shared) as (first, _),
+        open_door(access=ACCESS, rates=rates, replaced=shared) as (owner, _),
+        httpx2.AsyncClient(trust_env=False, timeout=60) as http,
+    ):
+        raw = await Raw(http, owner, headers={"authorization": "Bearer anns"}).begin()
+        raw.url, counted = first, 2
+        while (await raw.post("ping", {})).status == 200:
+            counted += 1
+        evading = Raw(http, owner, headers=raw.headers | {"x-pegboard-forwarded": "made-up"}, session=raw.session)
+        refused = await evading.post("ping", {})
+
+    assert counted == 20
+    assert refused.status == 429
 
 
 @pytest.mark.requirement("signing-in.budgets")

@@ -94,6 +94,10 @@ class Peers:
             await self.beat()
         return self._alive.get(key)
 
+    def knows(self, key: str) -> bool:
+        """Whether this is the id of another process that lives, as far as is known here; the store is not asked."""
+        return key in self._alive and key != self.me.id
+
     def store_failed(self) -> None:
         self.store_answers = False
         self._unsettled_until = self._clock.monotonic() + UNSETTLED_SECONDS

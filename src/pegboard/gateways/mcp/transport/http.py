@@ -18,7 +18,7 @@ from starlette.types import Receive, Scope, Send
 from pegboard.caller_limits import ANYONE, RateLimitReached
 from pegboard.errors import ConfigError, PegboardError
 from pegboard.gateways.issuer import IssuerUnavailable
-from pegboard.gateways.mcp.cluster.forwarder import Forwarder
+from pegboard.gateways.mcp.cluster.forwarder import FORWARDED, Forwarder
 from pegboard.gateways.mcp.cluster.http_messages import header
 from pegboard.gateways.mcp.cluster.peers import Peers
 from pegboard.gateways.mcp.cluster.session_affinity import SessionAffinity
@@ -124,7 +124,7 @@ class HttpDoor:
             user = self._host.user_of(holder)
             endpoint = self._endpoint(toolset, user)
             auth.check_scope(holder, self._host.scope_of(toolset))
-            if self._host.rates.limits or holder is not None:
+            if (self._host.rates.limits or holder is not None) and not self._is_counted(scope):
                 await self._host.rates.admit_request(ANYONE if holder is None else holder.limited)
         except RateLimitReached as error:
             return _too_many(error)
@@ -143,6 +143,11 @@ class HttpDoor:
         with busy:
             await endpoint.app(told, receive, send)
         return None
+
+    def _is_counted(self, scope: Scope) -> bool:
+        """Whether the process that forwarded this request has counted it. No client knows the id of a process."""
+        bringer = header(scope["headers"], FORWARDED)
+        return bringer is not None and self._peers is not None and self._peers.knows(bringer)
 
     def _metadata(self, path: str) -> Response:
         """The metadata of the resource, at the address of RFC 9728, section 3.1, for each of its endpoints."""
