@@ -1,17 +1,25 @@
-"""Long lists in pages."""
+"""Long lists in pages, and errors of our own on the wire."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mcp import MCPError
+from mcp import Client, MCPError
 
+from pegboard import Settings
+from pegboard.compose import default_parts
+from pegboard.errors import PegboardError
+from pegboard.gateways.mcp import open_gateway
 from pegboard.gateways.mcp.transport import results
+from pegboard.gateways.mcp.transport.gateway_server import wire
 from pegboard.gateways.mcp.transport.results import page
+from pegboard.stores import MemoryEmbeddings
+from pegboard.testing import FakeEncoder
 
 MEBIBYTE = 1 << 20
 
@@ -78,3 +86,27 @@ def test_a_cursor_beyond_the_end_is_an_empty_page(place: str) -> None:
     cursor = f"{results._mark(definitions)}.{place}"
 
     assert page(definitions, cursor) == {"tools": []}
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_a_client_is_told_what_was_wrong_where_a_resource_or_a_prompt_cannot_be_had(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, mode: str
+) -> None:
+    closed = PegboardError("The harbour is closed.", remedy="Ask tomorrow.")
+
+    async def failing(*_asked: Any) -> Any:
+        raise closed
+
+    settings = Settings(cache_dir=tmp_path, state_dir=tmp_path)
+    parts = default_parts(settings, encoder=FakeEncoder(), embeddings=MemoryEmbeddings())
+    async with open_gateway(settings, parts) as gateway, Client(wire(gateway), mode=mode, cache=None) as client:
+        monkeypatch.setattr(gateway.resources, "read", failing)
+        monkeypatch.setattr(gateway.resources, "prompt", failing)
+        for asked in (client.read_resource("doc://a"), client.get_prompt("a")):
+            with pytest.raises(MCPError) as refused:
+                await asked
+            assert refused.value.error.code == -32603
+            assert refused.value.error.message == "The harbour is closed. Ask tomorrow."
+            assert refused.value.error.data == closed.payload()
+    assert not [each for each in caplog.records if each.exc_info]
+    await parts.close()

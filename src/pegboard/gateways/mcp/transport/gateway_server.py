@@ -10,11 +10,13 @@ from importlib.metadata import version
 from typing import Any
 
 import mcp_types as types
+from mcp import MCPError
 from mcp.server.context import CallNext, HandlerResult, ServerMiddleware
 from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 
+from pegboard.errors import PegboardError
 from pegboard.gateways.mcp.embedded.hooked_server import as_dictionary
 from pegboard.gateways.mcp.gateway import session_changes
 from pegboard.gateways.mcp.gateway.caller import Caller
@@ -103,7 +105,7 @@ def gateway_server(
     tasks.join(server)
     SkillHandlers(connected).join(server)
     boundary = RequestStateBoundary(sealed or RequestStateSecurity.ephemeral(), default_audience="pegboard")
-    server.middleware += [boundary, calls, lists, verbatim, _introduces(exposure)]
+    server.middleware += [boundary, calls, lists, explained, verbatim, _introduces(exposure)]
     if tracer is not None:
         trace_requests(server, tracer)
     return server
@@ -112,6 +114,17 @@ def gateway_server(
 @asynccontextmanager
 async def _gateway_of(server: GatewayServer) -> AsyncIterator[Gateway]:
     yield server.gateway
+
+
+async def explained(ctx: Context, call_next: CallNext) -> HandlerResult:
+    """A middleware that answers with our own errors as they are: the SDK would say no more than that there was one.
+
+    Raises MCPError in their place.
+    """
+    try:
+        return await call_next(ctx)
+    except PegboardError as error:
+        raise MCPError(types.INTERNAL_ERROR, str(error), error.payload()) from error
 
 
 async def verbatim(ctx: Context, call_next: CallNext) -> HandlerResult:
