@@ -26,11 +26,12 @@ P = ParamSpec("P")
 T = TypeVar("T")
 AT_ONCE = 200_000
 """Characters up to which a result is shaped, written and read on the event loop; a longer one on a thread."""
-Owner = Literal["key", "session", "everyone"]
+Owner = Literal["key", "subject", "session", "everyone"]
 
 
 def owner_mark(kind: Owner, name: str) -> str:
-    """The mark of whoever may read a result on: the holder of a key, a session, or everyone.
+    """The mark of whoever may read a result on: the holder of a key, a subject of the issuer, a session, or
+    everyone.
 
     >>> owner_mark("key", "ann") == owner_mark("session", "ann")
     False

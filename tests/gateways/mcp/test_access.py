@@ -9,6 +9,7 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx2
@@ -21,8 +22,13 @@ from pegboard import Settings
 from pegboard.errors import ConfigError
 from pegboard.events import Event
 from pegboard.gateways.access_keys import hashed
+from pegboard.gateways.mcp.gateway.call_results import CallResults
+from pegboard.gateways.mcp.gateway.caller import Caller
 from pegboard.gateways.mcp.gateway.host import Host
-from pegboard.gateways.mcp.transport.auth import Access, InvalidRequest, Unauthorized
+from pegboard.gateways.mcp.transport.auth import Access, Holder, InvalidRequest, Unauthorized
+from pegboard.gateways.mcp.transport.client_connection import named_session
+from pegboard.gateways.users import of_subject, of_token
+from pegboard.results.result_shaper import owner_mark
 from pegboard.settings.server_spec import ServerSpec
 from upstream_specs import scripted
 
@@ -364,3 +370,19 @@ async def test_resources_and_prompts_are_for_tokens_that_open_every_tool_of_thei
         assert len(names[2]) == 2 * len(names[0])
         foreign = next(name for name in names[2] if name not in names[0])
         assert "error" in (await ann.post("prompts/get", {"name": foreign})).message
+
+
+def test_a_token_and_a_subject_of_one_name_share_no_session_and_no_result() -> None:
+    token = Holder(name="alice", secret="1", user=of_token("alice"))
+    subject = Holder(name="alice", secret="2", user=of_subject("https://issuer.example", "alice"))
+    shaper: Any = SimpleNamespace(adopt=lambda settings: None)
+    owner = CallResults(Settings(), shaper)._owner
+
+    assert named_session("work", token) != named_session("work", subject)
+    assert owner(Caller(holder=token)) != owner(Caller(holder=subject))
+    assert owner(Caller(holder=token)) == owner_mark("key", "alice")
+
+
+def test_no_name_of_a_session_makes_it_that_of_another_holder() -> None:
+    app, branch = Holder(name="repo:org/app", secret="1"), Holder(name="repo:org/app:main", secret="2")
+    assert named_session("main:x", app) != named_session("x", branch)

@@ -22,7 +22,7 @@ from pegboard.habit_trial import trial_of
 from pegboard.habits import TRIAL
 from pegboard.protocols import About
 from pegboard.records import KINDS, STATE, HabitRecord, Kind, MeterRecord, PinRecord, Record
-from pegboard.results.result_shaper import owner_mark
+from pegboard.results.result_shaper import Owner, owner_mark
 from pegboard.routing.habit_book import is_control
 from pegboard.settings import Settings, load_settings
 from pegboard.spend_limits import BUDGET, day_of
@@ -37,6 +37,8 @@ TABLES: Mapping[str, Kind] = {
     "spend": "meter",
 }
 """The records of each table of `pegboard state show`."""
+OWNERS: Mapping[str, tuple[Owner, ...]] = {"session": ("session",), "key": ("key", "subject")}
+"""Whose results are removed; a key and a subject of the issuer may have the same name."""
 REPORTED = 100
 """Records after which the progress bar is updated."""
 
@@ -150,8 +152,8 @@ async def _forgotten(kept: OpenStore, what: str, value: str) -> Mapping[Any, int
     removed, activity = dict(await _forget(kept, what, value)), kept.state.activity
     if what not in ("session", "key", "everything"):
         return removed
-    owner = owner_mark(what, value) if what in ("session", "key") else None  # type: ignore[arg-type]  # one of both
-    removed["result"] = await kept.state.results.forget(owner)
+    owners = [owner_mark(kind, value) for kind in OWNERS[what]] if what in OWNERS else [None]
+    removed["result"] = sum([await kept.state.results.forget(owner) for owner in owners])
     if activity is None:
         return removed
     whose = {"session": {"session": value}, "key": {"caller": value}, "everything": {}}[what]

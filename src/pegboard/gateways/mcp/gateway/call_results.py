@@ -60,7 +60,7 @@ class CallResults:
     def _owner(self, caller: Caller) -> str:
         """One person on this machine reads on after a new session too."""
         if caller.holder is not None:
-            return owner_mark("key", caller.holder.name)
+            return owner_mark("subject" if caller.holder.is_subject else "key", caller.holder.name)
         if self._for_one or caller.session is None:
             return owner_mark("everyone", "")
         return owner_mark("session", caller.session)

@@ -105,6 +105,11 @@ class Holder:
         """Identifies this holder over time: another holder with the same name has another token."""
         return self.name, self.secret
 
+    @property
+    def is_subject(self) -> bool:
+        """Whether an issuer vouches for it: a configured token may have the same name."""
+        return self.user not in ("", of_token(self.name))
+
     def may_see(self, server: str) -> bool:
         """Whether the patterns can match any tool of a server."""
         return self.only is None or any(

@@ -69,8 +69,15 @@ def caller_of(ctx: ServerRequestContext[Any, Any], kind_of: KindOf, exposure: Ex
 
 
 def named_session(name: str, holder: Holder | None) -> str:
-    """The key of a session that its client named: the same name from two holders means two sessions."""
-    return f"{NAMED_PREFIX}{f'{holder.name}:' if holder else ''}{name}"
+    """The key of a session that its client named: the same name from two holders means two sessions.
+
+    >>> named_session("b:c", Holder("a", "1")) == named_session("c", Holder("a:b", "2"))
+    False
+    """
+    if holder is None:
+        return f"{NAMED_PREFIX}{name}"
+    kind = "subject" if holder.is_subject else "token"
+    return f"{NAMED_PREFIX}{kind}:{len(holder.name)}:{holder.name}:{name}"
 
 
 def at_end(ctx: ServerRequestContext[Any, Any], forget: Callable[[], None]) -> None:
