@@ -23,6 +23,9 @@ OWN_SKILLS = "skill://pegboard/"
 """What addresses of the configuration's skills begin with: the place of their files is nobody's business."""
 HowToRead = Callable[[str], str]
 """What a model is told to do to read the item of this name or address."""
+Stamp = tuple[int, int] | None
+"""When a file was written last and its size; None where there is none."""
+ItemStamps = Mapping[Path, Stamp]
 Kinds = Collection[BoardKind] | None
 """The kinds that are asked for; None means all."""
 
@@ -42,6 +45,8 @@ class ItemSearch:
         self._most, self._budgets = _checked("most", most), _checked("budgets", budgets)
         self._items = {kind: [each for each in items if each.kind == kind] for kind in ITEM_KINDS}
         self._indexes: dict[ItemKind, DocumentIndex] = {}
+        self.stamps: ItemStamps = {}
+        """Of the files of a configuration, taken before they were read: what changes from then on is not in here."""
 
     def found(self, query: str, kinds: Kinds = None) -> tuple[BoardItem, ...]:
         """The items that match, by kind, best first. Raises ConfigError for an unknown kind."""
@@ -85,18 +90,34 @@ def item_search(
 ) -> ItemSearch:
     """The search for the items of a configuration and for those that are given beside it. Raises CatalogError and
     ConfigError."""
+    stamps = item_stamps(settings)
     own = given_items([*settings.skills], [*settings.agents])
     limits = [
         {**{str(kind): number for kind, number in said.items()}, **(more or {})}
         for said, more in ((settings.most, most), (settings.budgets, budgets))
     ]
-    return ItemSearch([*own, *given], *limits)
+    search = ItemSearch([*own, *given], *limits)
+    search.stamps = stamps
+    return search
 
 
 def item_files(settings: ItemSettings) -> tuple[Path, ...]:
     """The files that a configuration's items are read from, as far as there are any now."""
     skills = (path for folder in settings.skills for path in manifests(folder.expanduser()))
     return (*skills, *(path.expanduser() for path in settings.agents))
+
+
+def item_stamps(settings: ItemSettings) -> ItemStamps:
+    """By file that a configuration's items are read from, what tells whether it has changed."""
+    return {path: file_stamp(path) for path in item_files(settings)}
+
+
+def file_stamp(path: Path) -> Stamp:
+    try:
+        about = path.stat()
+    except OSError:
+        return None
+    return about.st_mtime_ns, about.st_size
 
 
 def shown_items(items: Sequence[BoardItem], how: HowToRead) -> dict[str, Any]:

@@ -61,7 +61,7 @@ def configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Configurat
 @pytest.fixture
 def follow(configuration: Configuration, encoder: FakeEncoder, events: MemoryEvents) -> Callable[..., Any]:
     @asynccontextmanager
-    async def serve() -> AsyncIterator[tuple[str, Host]]:
+    async def serve(meanwhile: Callable[[], None] = lambda: None) -> AsyncIterator[tuple[str, Host]]:
         read = partial(
             load_settings, [configuration.path], cache_dir=configuration.folder, state_dir=configuration.folder
         )
@@ -70,6 +70,7 @@ def follow(configuration: Configuration, encoder: FakeEncoder, events: MemoryEve
         async with open_host(settings, parts) as host, door_on(host) as url:
             await host.gateway().view.started()
             await at_rest(host.gateway())
+            meanwhile()
             following = asyncio.create_task(Source(files=[configuration.path], load=read).follow(host))
             await asyncio.sleep(0)  # it has looked at the file once
             yield url, host
@@ -232,3 +233,20 @@ async def test_a_skill_that_changed_alone_is_read_again(
                 pass
         assert host.settings == before
     assert len(configuration.journals["stays"].starts) == 1
+
+
+async def test_a_skill_that_changed_while_the_gateway_started_is_read_again(
+    configuration: Configuration, follow: Callable[..., Any], http: httpx2.AsyncClient
+) -> None:
+    skills = configuration.folder / "skills"
+    skills.mkdir()
+    write_skill(skills / "ferries", "How to refund a ferry", 1)
+    configuration.write({"stays": ["one"]}, items={"skills": [str(skills)]})
+    change = partial(write_skill, skills / "ferries", "How to refund a ferry of last year", 2)
+    async with follow(change) as (url, _):
+        client = await Raw(http, url).begin()
+        async with asyncio.timeout(60):
+            while True:
+                answer = await client.ask("search_tools", query="refund a ferry", kind="skill")
+                if [each["description"] for each in answer["skills"]] == ["How to refund a ferry of last year"]:
+                    break

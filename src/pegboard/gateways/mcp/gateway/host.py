@@ -30,7 +30,7 @@ from pegboard.gateways.mcp.transport.signed_ids import Signing
 from pegboard.gateways.mcp.trust.first_servers import FirstServers
 from pegboard.gateways.mcp.trust.server_approvals import ServerApprovals
 from pegboard.gateways.mcp.trust.user_approvals import ApprovedTools
-from pegboard.library.item_search import item_search
+from pegboard.library.item_search import ItemStamps, item_search
 from pegboard.model import Outcome, ServerName
 from pegboard.programs.runner import ProgramRunner, require_sandbox
 from pegboard.results.result_shaper import ResultShaper
@@ -258,6 +258,11 @@ class Host:
         self._by_user = settings.has_users
         self.users.follow(settings)
         return changes
+
+    @property
+    def item_stamps(self) -> ItemStamps:
+        """Of the files of skills and agents, from before they were read."""
+        return self._items.stamps
 
     def open_contents(self) -> ContentSearch | None:
         """What servers offer besides tools; None where callers need a token, or no server is configured."""

@@ -13,9 +13,8 @@ from pathlib import Path
 from pegboard.errors import ConfigError, PegboardError
 from pegboard.events import ConfigurationRefused
 from pegboard.gateways.mcp.gateway.host import Host
-from pegboard.library.item_search import item_files
+from pegboard.library.item_search import Stamp, file_stamp, item_stamps
 from pegboard.settings import Settings, load_settings
-from pegboard.settings.item_settings import ItemSettings
 from pegboard.settings.reload_checks import REMEDY, weakened
 
 LOGGER = logging.getLogger(__name__)
@@ -39,7 +38,7 @@ Prepare = Callable[[Settings], Callable[[], Awaitable[None]]]
 """Prepares another part of the process for new settings and returns the function that applies them. Raises
 PegboardError for settings that it cannot use."""
 
-Stamps = tuple[tuple[int, int] | None, ...]
+Stamps = tuple[Stamp, ...]
 
 
 class Weaker(ConfigError):  # noqa: N818
@@ -64,7 +63,7 @@ class Source:
 
     @classmethod
     def of(cls, files: Sequence[Path], load: Callable[[], Settings]) -> Source:
-        return cls(files=files, load=load, seen=tuple(map(_stamp, files)))
+        return cls(files=files, load=load, seen=tuple(map(file_stamp, files)))
 
     @asynccontextmanager
     async def followed(self, host: Host, *others: Prepare) -> AsyncIterator[Callable[[], None]]:
@@ -81,21 +80,20 @@ class Source:
     async def follow(self, host: Host, *others: Prepare, asked: asyncio.Event | None = None) -> None:
         """Reconfigure the host when the files have changed and are stable again, or when ``asked``, until cancelled."""
         first = self.seen or self._stamps()
-        items = await asyncio.to_thread(_item_stamps, host.settings.items)
+        items = host.item_stamps
         seen = latest = (first, items)
         asked = asked or asyncio.Event()
         for look in itertools.count(1) if self.files else ():
             with suppress(TimeoutError):
                 await asyncio.wait_for(asked.wait(), POLL_SECONDS)
             if look % ITEM_POLLS == 0:
-                items = await asyncio.to_thread(_item_stamps, host.settings.items)
+                items = await asyncio.to_thread(item_stamps, host.settings.items)
             before, latest = latest, (self._stamps(), items)
             if asked.is_set() or (latest != seen and latest == before):
                 asked.clear()
-                of = host.settings.items
                 await self._apply(host, others)
-                if host.settings.items != of:
-                    items = await asyncio.to_thread(_item_stamps, host.settings.items)
+                if not self.refused:
+                    items = host.item_stamps
                 seen = latest = (latest[0], items)
 
     async def _apply(self, host: Host, others: Sequence[Prepare]) -> None:
@@ -131,21 +129,9 @@ class Source:
         host.parts.events.emit(ConfigurationRefused(at=host.parts.clock.time(), code=code, reason=why))
 
     def _stamps(self) -> Stamps:
-        return tuple(map(_stamp, self.files))
+        return tuple(map(file_stamp, self.files))
 
 
 def _tell_of_defect(following: asyncio.Task[None]) -> None:
     if not following.cancelled() and (error := following.exception()) is not None:
         LOGGER.error("The configuration is followed no more: restart to apply changes", exc_info=error)
-
-
-def _item_stamps(settings: ItemSettings) -> dict[Path, tuple[int, int] | None]:
-    return {path: _stamp(path) for path in item_files(settings)}
-
-
-def _stamp(path: Path) -> tuple[int, int] | None:
-    try:
-        about = path.stat()
-    except OSError:
-        return None
-    return about.st_mtime_ns, about.st_size
