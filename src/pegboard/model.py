@@ -150,7 +150,8 @@ class Session:
     ``enabled`` are the tools that searches added, the least recently used first. ``answered`` are the names, without
     server, of tools that gave a result. ``notices`` counts the list_changed notifications since the client last listed
     its tools. ``client`` is what the client sent in `initialize`; a restarted gateway restores the connection from it.
-    ``replica`` is the id of the process that serves the session, if several run together.
+    ``replica`` is the id of the process that serves the session, if several run together. ``watched`` are the resources
+    of whose changes the client is told, and ``level`` is the log level that it asked for: they are restored, too.
     """
 
     id: str = "default"
@@ -159,6 +160,8 @@ class Session:
     notices: int = 0
     client: JsonObject | None = field(default=None, hash=False)
     replica: str | None = None
+    watched: tuple[str, ...] = ()
+    level: str | None = None
     version: int = 0
 
 

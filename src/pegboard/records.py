@@ -5,7 +5,7 @@ Imported files are outside data, so pydantic checks these types strictly.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
@@ -52,6 +52,8 @@ class SessionState(_Checked):
     notices: Whole
     client: dict[str, Any] | None
     replica: str | None = None
+    watched: list[str] = field(default_factory=list)
+    level: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,6 +30,8 @@ def encode_session(session: Session) -> str:
         "client": session.client,
         "replica": session.replica,
     }
+    fields |= {"watched": list(session.watched)} if session.watched else {}
+    fields |= {"level": session.level} if session.level else {}
     return json.dumps(fields, separators=(",", ":"))
 
 
@@ -42,6 +44,8 @@ def decode_session(key: str, version: int, state: str) -> Session:
         notices=fields["notices"],
         client=fields["client"],
         replica=fields.get("replica"),
+        watched=tuple(fields.get("watched", ())),
+        level=fields.get("level"),
         version=version,
     )
 

@@ -12,12 +12,14 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import mcp_types as types
 import pytest
 from mcp import Client, StdioServerParameters
 from mcp.shared.exceptions import MCPError
 from mcp_types import JSONRPCRequest
 
+from pegboard.gateways.mcp.attach.reconnect import Reconnecting
 from pegboard.gateways.mcp.attach.relay import Relay
 from serves import Serve
 
@@ -255,3 +257,41 @@ def test_a_request_about_a_task_names_it_in_a_header(method: str) -> None:
     request = JSONRPCRequest(jsonrpc="2.0", id=1, method=method, params={"taskId": "t-1", "_meta": meta})
     said = {key.lower(): value for key, value in (Relay().headers(request) or {}).items()}
     assert said == {"mcp-protocol-version": "2026-07-28", "mcp-method": method, "mcp-name": "t-1"}
+
+
+async def test_a_session_that_is_opened_again_watches_and_logs_as_its_client_had_asked() -> None:
+    asked: list[tuple[str, str, Any]] = []
+    sessions, known = iter(("first", "second")), {"first"}
+
+    def serve(request: httpx2.Request) -> httpx2.Response:
+        message, session = json.loads(request.content), request.headers.get("mcp-session-id")
+        if message["method"] == "initialize":
+            return httpx2.Response(200, headers={"mcp-session-id": next(sessions)}, json={})
+        if session not in known:
+            return httpx2.Response(404)
+        asked.append((session, message["method"], message.get("params")))
+        return httpx2.Response(200, json={})
+
+    async def said(method: str, **params: str) -> None:
+        headers = {} if method == "initialize" else {"mcp-session-id": "first"}
+        answer = await http.post("http://serve/mcp", json={"method": method, "params": params}, headers=headers)
+        assert answer.status_code == 200
+
+    async with httpx2.AsyncClient(transport=Reconnecting(httpx2.MockTransport(serve), 1.0)) as http:
+        await said("initialize")
+        await said("resources/subscribe", uri="doc://a")
+        await said("resources/subscribe", uri="doc://b")
+        await said("resources/unsubscribe", uri="doc://b")
+        await said("logging/setLevel", level="error")
+        known.clear()
+        known.add("second")
+        asked.clear()
+        await said("tools/list")
+
+    wishes = [("second", "resources/subscribe", {"uri": "doc://a"}), ("second", "logging/setLevel", {"level": "error"})]
+    assert [method for _, method, _ in asked] == [
+        "notifications/initialized",
+        *(method for _, method, _ in asked[1:3]),
+        "tools/list",
+    ]
+    assert sorted(asked[1:3], key=str) == sorted(wishes, key=str)

@@ -15,6 +15,7 @@ import pytest
 from doors import META, Listener, Raw
 from gateway_processes import GatewayProcess
 from pegboard.gateways.mcp.gateway.host import Host
+from pegboard.settings.server_spec import ServerSpec
 from processes import until
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL is POSIX")
@@ -141,3 +142,27 @@ async def test_a_session_that_goes_on_is_told_of_changes_although_it_listed_befo
         async with client.stream() as heard:
             await (await Raw(http, url).begin()).call("grow", name="wombat", times=1)
             await until(lambda: "notifications/tools/list_changed" in heard)
+
+
+async def test_a_session_that_goes_on_watches_what_it_watched_and_keeps_its_log_level(
+    open_door: OpenDoor, http: httpx2.AsyncClient, tmp_path: Path
+) -> None:
+    client = Raw(http, "")
+    watching = str(Path(__file__).parents[2] / "servers" / "watched.py")
+    server = ServerSpec(name="watched", command=sys.executable, args=(watching, str(tmp_path / "seen")))
+
+    def asked() -> list[str]:
+        return (tmp_path / "seen").read_text().splitlines() if (tmp_path / "seen").exists() else []
+
+    async with open_door(server) as (client.url, _):
+        await client.begin()
+        for name in ("one", "two"):
+            await client.result("resources/subscribe", uri=f"note://watched/{name}")
+        await client.result("resources/unsubscribe", uri="note://watched/two")
+        await client.result("logging/setLevel", level="error")
+    (tmp_path / "seen").unlink()
+    async with open_door(server) as (client.url, host):
+        await client.names()
+        await until(lambda: "subscribe note://watched/one" in asked())
+        await until(lambda: host.gateway().levels.of(client.session) == "error")
+        assert not any("two" in each for each in asked())

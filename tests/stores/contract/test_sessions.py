@@ -16,6 +16,8 @@ FULL = Session(
     answered=frozenset({"log"}),
     notices=2,
     client={"protocolVersion": "2025-06-18", "clientInfo": {"name": "é", "version": "1"}},
+    watched=("doc://é", "doc://b"),
+    level="error",
 )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import cast
 
 import anyio
@@ -13,7 +14,10 @@ from mcp_types import CONNECTION_CLOSED
 
 SESSION = "mcp-session-id"
 JSON = {"content-type": "application/json"}
+WISHES = (b"logging/setLevel", b"resources/subscribe", b"resources/unsubscribe")
 ACCEPT = {"accept": "application/json, text/event-stream"}
+REPEATED_SECONDS = 5.0
+"""Seconds that a session which is opened again waits for answers to what its client had asked for before."""
 INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 
 
@@ -34,6 +38,9 @@ class Reconnecting(httpx2.AsyncBaseTransport):
         self._inner = inner
         self._retry_seconds = retry_seconds
         self._hello: bytes | None = None
+        self._wishes: dict[str, bytes] = {}
+        """What the client has asked for until it says otherwise: its log level, and by address the resources that it
+        watches."""
         self._sessions: dict[str, str] = {}
         self._renewing = anyio.Lock()
 
@@ -66,6 +73,8 @@ class Reconnecting(httpx2.AsyncBaseTransport):
         session = request.headers.get(SESSION)
         if session is None and request.method == "POST" and b'"initialize"' in request.content:
             self._hello = request.content
+        if request.method == "POST":
+            self._note_wish(request.content)
         if session is None or session not in self._sessions:
             return request
         headers = httpx2.Headers(request.headers)
@@ -98,7 +107,31 @@ class Reconnecting(httpx2.AsyncBaseTransport):
             "POST", request.url, headers=common | {SESSION: session}, content=json.dumps(INITIALIZED)
         )
         await (await self._sent(ready)).aread()
+        with anyio.move_on_after(REPEATED_SECONDS):  # the serve goes on with what takes longer
+            async with anyio.create_task_group() as wishes:
+                for wish in self._wishes.values():
+                    again = httpx2.Request("POST", request.url, headers=common | {SESSION: session}, content=wish)
+                    wishes.start_soon(self._wish_again, again)
         return str(session)
+
+    async def _wish_again(self, request: httpx2.Request) -> None:
+        with suppress(httpx2.TransportError):  # the client's own request is told
+            answer = await self._sent(request)
+            await answer.aread()
+
+    def _note_wish(self, content: bytes) -> None:
+        if not any(method in content for method in WISHES):
+            return
+        with suppress(ValueError):
+            message = json.loads(content)
+            params = message.get("params") or {}
+            match message.get("method"):
+                case "logging/setLevel":
+                    self._wishes[""] = content
+                case "resources/subscribe":
+                    self._wishes[str(params.get("uri"))] = content
+                case "resources/unsubscribe":
+                    self._wishes.pop(str(params.get("uri")), None)
 
     async def aclose(self) -> None:
         await self._inner.aclose()

@@ -10,7 +10,9 @@ import asyncio
 import json
 import logging
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from starlette.types import Message, Receive, Scope, Send
@@ -123,7 +125,7 @@ class SessionRecovery:
         known = await self._gateway.book.find(session)
         if known is None or known.client is None:
             return
-        status, headers = await self._send(scope, None, _request("initialize", known.client))
+        status, headers, _ = await self._send(scope, None, _request("initialize", known.client))
         inner = header(headers, SESSION)
         if status >= 400 or inner is None:
             LOGGER.warning("A session could not be recovered: the transport answered %d", status)
@@ -133,6 +135,21 @@ class SessionRecovery:
         self._inner[session] = inner
         self._gateway.continue_session(session)
         LOGGER.info("A session of an earlier process continues")
+        wishes = [_request("logging/setLevel", {"level": known.level})] if known.level else []
+        wishes += [_request("resources/subscribe", {"uri": uri}) for uri in known.watched]
+        if wishes:  # servers that have to start take longer than the client's request
+            await self._sessions.beside(partial(self._wish_again, scope, (inner, version, session), wishes))
+
+    async def _wish_again(self, scope: Scope, within: tuple[str, str, str], wishes: Sequence[bytes]) -> None:
+        """Repeat what the client asked for until it says otherwise. A server that refuses it now changes nothing."""
+        for wish in wishes:
+            try:
+                status, _, answer = await self._send(scope, within, wish)
+            except Exception:
+                LOGGER.warning("A session was not recovered whole", exc_info=True)
+                return
+            if status >= 400 or (refusal := _refusal(answer)):
+                LOGGER.warning("A session was not recovered whole: %s", refusal if status < 400 else status)
 
     def _owned(self, scope: Scope, send: Send) -> Send:
         """Signs the id of a new session for its holder, if tokens are required."""
@@ -148,8 +165,9 @@ class SessionRecovery:
 
         return owned
 
-    async def _send(self, scope: Scope, within: tuple[str, str, str] | None, body: bytes) -> tuple[int, Headers]:
-        """Send the transport one message on the client's behalf, with the client's other headers."""
+    async def _send(self, scope: Scope, within: tuple[str, str, str] | None, body: bytes) -> tuple[int, Headers, bytes]:
+        """Send the transport one message on the client's behalf, with the client's other headers. The status, headers
+        and body of the answer."""
         left_out = {SESSION, VERSION, b"accept", b"content-type", b"content-length", b"last-event-id"}
         headers = [(name, value) for name, value in scope["headers"] if name not in left_out]
         headers += [ACCEPT, JSON, (b"content-length", str(len(body)).encode())]
@@ -159,13 +177,16 @@ class SessionRecovery:
             headers += [(SESSION, inner.encode()), (VERSION, version.encode())]
             own[SESSION_KEY] = outer
         answer: dict[str, Any] = {}
+        said: list[bytes] = []
 
         async def send(message: Message) -> None:
             if message["type"] == "http.response.start":
                 answer.update(message)
+            else:
+                said.append(message.get("body", b""))
 
         await self._transport(own | {"headers": headers}, _Once(body).receive, send)
-        return answer["status"], list(answer.get("headers", ()))
+        return answer["status"], list(answer.get("headers", ())), b"".join(said)
 
 
 class _Once:
@@ -187,6 +208,16 @@ async def _nobody(message: Message) -> None:
 
 def _request(method: str, params: JsonObject) -> bytes:
     return json.dumps({"jsonrpc": "2.0", "id": "revived", "method": method, "params": params}).encode()
+
+
+def _refusal(answer: bytes) -> str:
+    """The error in an answer, in JSON or on a stream; empty without one."""
+    for line in answer.splitlines():
+        with suppress(ValueError):
+            message = json.loads(line.removeprefix(b"data: "))
+            if isinstance(message, dict) and "error" in message:
+                return str(message["error"])
+    return ""
 
 
 def _notification(method: str) -> bytes:

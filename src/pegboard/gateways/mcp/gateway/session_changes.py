@@ -22,6 +22,8 @@ LOGGER = logging.getLogger(__name__)
 
 MOST_NOTICES = 2
 """Notifications without a listing, after which a client is assumed to ignore them."""
+MOST_WATCHED = 1_000
+"""Resources of a session that are watched again after a restart; the first ones are forgotten."""
 MOST_TRIES = 10
 MOST_UNSAVED = 100
 """Changes of one session that are reapplied if another process changed it while the store was down."""
@@ -81,6 +83,25 @@ def listed(session: Session) -> Session:
 
 def introduced(client: JsonObject) -> Change:
     return lambda session: session if session.client == client else replace(session, client=client)
+
+
+def watches(uri: str) -> Change:
+    """The client wants to be told of changes of a resource."""
+
+    def change(session: Session) -> Session:
+        if uri in session.watched:
+            return session
+        return replace(session, watched=(*session.watched, uri)[-MOST_WATCHED:])
+
+    return change
+
+
+def watches_no_more(uri: str) -> Change:
+    return lambda session: replace(session, watched=tuple(each for each in session.watched if each != uri))
+
+
+def logs_at(level: str) -> Change:
+    return lambda session: replace(session, level=level)
 
 
 def moved(to: str, since: str | None) -> Change:

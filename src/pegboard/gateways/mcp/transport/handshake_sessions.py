@@ -229,6 +229,15 @@ class ResumableSessions(StreamableHTTPSessionManager):
         self._lifespan_state = lifespan
         self._tasks = self._task_group = SessionTasks(tasks)  # type: ignore[assignment]
 
+    async def beside(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Begin work that nobody waits for, which ends with the sessions. It must not raise."""
+
+        async def run(*, task_status: TaskStatus[None]) -> None:
+            task_status.started()
+            await work()
+
+        await self._tasks.start(run)
+
     def end(self) -> None:
         """End all sessions."""
         self._task_group = None

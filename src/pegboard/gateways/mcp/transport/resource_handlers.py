@@ -12,6 +12,7 @@ from mcp import MCPError
 from mcp.server.lowlevel import Server
 
 from pegboard.errors import PegboardError
+from pegboard.gateways.mcp.gateway import session_changes
 from pegboard.gateways.mcp.gateway.app_tools import SCHEME
 from pegboard.gateways.mcp.gateway.caller import Caller
 from pegboard.gateways.mcp.resources.resource_listing import KINDS, Kind
@@ -77,13 +78,16 @@ class ResourceHandlers:
         async def tell(uri: str) -> None:
             await session.send_resource_updated(uri)
 
-        resources = ctx.lifespan_context.resources
-        await resources.subscribe(caller.session, str(params.uri), tell, self._visible(ctx))
+        gateway, uri = ctx.lifespan_context, str(params.uri)
+        await gateway.resources.subscribe(caller.session, uri, tell, self._visible(ctx))
+        await gateway.book.update(caller.session, session_changes.watches(uri))
         return {}
 
     async def unsubscribe(self, ctx: Context, params: types.UnsubscribeRequestParams) -> Result:
         caller = await self._started(ctx)
-        await ctx.lifespan_context.resources.unsubscribe(caller.session, str(params.uri))
+        gateway, uri = ctx.lifespan_context, str(params.uri)
+        await gateway.book.update(caller.session, session_changes.watches_no_more(uri))
+        await gateway.resources.unsubscribe(caller.session, uri)
         return {}
 
     async def listen(self, ctx: Context, params: types.SubscriptionsListenRequestParams) -> Any:
@@ -113,7 +117,9 @@ class ResourceHandlers:
 
     async def set_level(self, ctx: Context, params: types.SetLevelRequestParams) -> Result:
         caller = self._connected(ctx)
-        await ctx.lifespan_context.levels.set(caller.session, params.level)
+        gateway = ctx.lifespan_context
+        await gateway.book.update(caller.session, session_changes.logs_at(params.level))
+        await gateway.levels.set(caller.session, params.level)
         return {}
 
     def _lister(self, kind: Kind) -> Any:
