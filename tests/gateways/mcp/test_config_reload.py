@@ -190,7 +190,7 @@ async def test_that_the_configuration_is_followed_no_more_is_said(
     def broken(_: object) -> None:
         raise OSError("The disk is gone")
 
-    monkeypatch.setattr(config_reload, "_item_stamps", broken)
+    monkeypatch.setattr(config_reload, "item_stamps", broken)
     configuration.write({})
     settings = load_settings([configuration.path], cache_dir=configuration.folder, state_dir=configuration.folder)
     parts = default_parts(settings, encoder=FakeEncoder(), embeddings=MemoryEmbeddings())
