@@ -189,6 +189,28 @@ def test_a_chunk_may_have_whole_calls_beside_the_reason_of_the_end() -> None:
     assert out.count(b'"usage"') == 1
 
 
+def test_calls_that_a_server_numbers_alike_are_as_many_calls_as_they_have_ids() -> None:
+    def chunk(*calls: Document, finish: str | None = None) -> bytes:
+        choice = {"index": 0, "delta": {"tool_calls": calls} if calls else {}, "finish_reason": finish}
+        return event_bytes("", {"id": "a", "choices": [choice]})
+
+    def call(id_: str, name: str, arguments: str) -> Document:
+        return {"index": 0, "id": id_, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+    more = {"index": 0, "function": {"arguments": '"x": 1}}'}}
+    first = [call("c0", "hosted", "{}"), call("c1", OWN, '{"name": "alpha", "arguments": {')]
+    chunks = [chunk(*first), chunk(more, call("c2", OWN, '{"name": "beta"}')), chunk(finish="tool_calls")]
+
+    out = joined("openai_chat", chunks)
+
+    calls = TOOL_SEARCH["openai_chat"].calls(whole("openai_chat", out))
+    assert [(each.id, each.name, json.loads(each.arguments)) for each in calls] == [
+        ("c0", "hosted", {}),
+        ("c1", "alpha", {"x": 1}),
+        ("c2", "beta", {}),
+    ]
+
+
 def test_a_word_that_the_provider_is_there_does_not_end_a_call() -> None:
     events = streamed("openai_chat", wrapped(Says(calls=[ALPHA])))
     with_pings = [each for event in events for each in (b": ping\n\n", event)]

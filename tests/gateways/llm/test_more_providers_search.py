@@ -29,7 +29,7 @@ from more_provider_bodies import (
 )
 from pegboard.events import ModelRequestServed
 from pegboard.gateways.llm.call_tool.exchange import CallToolGate, CallToolSearchCodec
-from pegboard.gateways.llm.formats.bedrock.event_frames import EventFrames, event_frame
+from pegboard.gateways.llm.formats.bedrock.event_frames import EventFrames, event_frame, exception_frame
 from pegboard.gateways.llm.formats.call_tool import CallToolCodec
 from pegboard.gateways.llm.formats.registry import call_tool_of, tool_search_of
 from pegboard.gateways.llm.formats.tool_search import Document, ToolSearchCodec
@@ -287,6 +287,29 @@ def test_an_event_after_the_finish_leaves_it_what_it_was(name: str, after: bytes
     assert answer is not None
     assert search_codec(name).waits(answer)
     assert [call.name for call in search_codec(name).calls(answer)] == ["search_tools"]
+
+
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [
+        ("bedrock", exception_frame("throttlingException", "overloaded")),
+        (
+            "cohere",
+            b'event: message-end\ndata: {"type":"message-end","delta":{"finish_reason":"ERROR","error":"overloaded"}}\n\n',
+        ),
+    ],
+)
+def test_an_error_within_a_further_answer_reaches_the_client(name: str, error: bytes) -> None:
+    joiner, held = search_codec(name).joiner(), (lambda tool: tool == "search_tools")
+    joiner.begin(held)
+    joiner.feed(says(name, SEARCH, streams=True))
+    joiner.close()
+    joiner.begin(held)
+
+    out = joiner.feed(error)
+    joiner.close()
+
+    assert b"overloaded" in out + joiner.finish(held)
 
 
 @pytest.mark.requirement("providers.converse-and-cohere")

@@ -180,6 +180,80 @@ def test_an_answer_that_breaks_off_is_none_to_go_on_from(name: str) -> None:
     assert joiner.close() is None
 
 
+OBJECT = {"provider_specific_fields": {"thinking_blocks": []}, "extra_content": {"google": {"thought": True}}}
+
+
+def test_a_search_beside_fields_of_the_server_is_one_to_go_on_from() -> None:
+    call = {"index": 0, "id": "c", "function": {"name": "search_tools", "arguments": "{}"}}
+    later = {"provider_specific_fields": {"signature": "s"}, "tool_calls": [call]}
+    joiner = TOOL_SEARCH["openai_chat"].joiner()
+    joiner.begin(ours)
+
+    for delta, finish in (({"content": "Hm."} | OBJECT, None), (later, None), ({}, "tool_calls")):
+        choice = {"index": 0, "delta": delta, "finish_reason": finish}
+        joiner.feed(event_bytes("", {"id": "a", "choices": [choice]}))
+    answer = joiner.close()
+
+    assert answer is not None
+    assert [found.name for found in TOOL_SEARCH["openai_chat"].calls(answer)] == ["search_tools"]
+    message = answer["choices"][0]["message"]
+    assert message["provider_specific_fields"] == {"thinking_blocks": [], "signature": "s"}
+    assert message["extra_content"] == OBJECT["extra_content"]
+
+
+def chat_chunk(*calls: dict[str, Any], finish: str | None = None) -> bytes:
+    choice = {"index": 0, "delta": {"tool_calls": calls} if calls else {}, "finish_reason": finish}
+    return event_bytes("", {"id": "a", "choices": [choice]})
+
+
+def all_numbered_0(id_: str, name: str, arguments: str = "{}") -> dict[str, Any]:
+    return {"index": 0, "id": id_, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+def test_calls_that_a_server_numbers_alike_are_as_many_calls_as_they_have_ids() -> None:
+    pieces = [
+        all_numbered_0("c1", "search_tools", '{"query": "mail"}'),
+        all_numbered_0("c2", "search_tools", '{"query": '),
+        {"index": 0, "id": "", "function": {"name": "", "arguments": '"weather"}'}},
+    ]
+    joiner = TOOL_SEARCH["openai_chat"].joiner()
+    joiner.begin(ours)
+
+    joiner.feed(b"".join([*(chat_chunk(piece) for piece in pieces), chat_chunk(finish="tool_calls")]))
+    answer = joiner.close()
+
+    assert answer is not None
+    calls = TOOL_SEARCH["openai_chat"].calls(answer)
+    assert [(call.id, json.loads(call.arguments)) for call in calls] == [
+        ("c1", {"query": "mail"}),
+        ("c2", {"query": "weather"}),
+    ]
+
+
+def test_of_calls_that_a_server_numbers_alike_the_client_gets_its_own() -> None:
+    calls = [all_numbered_0("c1", "alpha"), all_numbered_0("c2", "search_tools"), all_numbered_0("c3", "gamma")]
+
+    out = joined("openai_chat", [chat_chunk(*calls), chat_chunk(finish="tool_calls")])
+
+    shown = [call for event in data_of(out) for call in event["choices"][0]["delta"].get("tool_calls", ())]
+    assert [(call["index"], call["id"], call["function"]["name"]) for call in shown] == [
+        (0, "c1", "alpha"),
+        (1, "c3", "gamma"),
+    ]
+
+
+def test_a_call_whose_pieces_each_have_an_id_of_their_own_is_one_call() -> None:
+    more = {"index": 0, "id": "x2", "function": {"arguments": '"mail"}'}}
+    joiner = TOOL_SEARCH["openai_chat"].joiner()
+    joiner.begin(ours)
+
+    joiner.feed(chat_chunk(all_numbered_0("x1", "search_tools", '{"query": ')) + chat_chunk(more, finish="tool_calls"))
+    answer = joiner.close()
+
+    assert answer is not None
+    assert [call.arguments for call in TOOL_SEARCH["openai_chat"].calls(answer)] == ['{"query": "mail"}']
+
+
 @pytest.mark.parametrize(
     ("name", "event"),
     [
@@ -211,6 +285,24 @@ def test_an_error_of_a_further_answer_ends_the_stream_with_its_words(name: str) 
     assert last.endswith(b"\n\n")
     assert "overloaded" in json.dumps(data_of(last))
     assert "not JSON" in json.dumps(data_of(joiner.failed(b"not JSON")))
+
+
+ERRORS = {
+    "openai_chat": event_bytes("", {"error": {"message": "overloaded", "type": "server_error", "code": 503}}),
+    "openai_responses": event_bytes("error", {"type": "error", "code": "server_error", "message": "overloaded"}),
+    "anthropic": event_bytes("error", {"type": "error", "error": {"type": "api_error", "message": "overloaded"}}),
+    "gemini": event_bytes("", {"error": {"code": 503, "message": "overloaded", "status": "UNAVAILABLE"}}),
+}
+
+
+@formats
+def test_an_error_within_a_further_answer_reaches_the_client(name: str) -> None:
+    search = streamed(name, Says(calls=[SEARCH]))
+    broken = [*streamed(name, Says(text="The answer"), "answer_1")[:3], ERRORS[name]]
+
+    out = joined(name, search, broken)
+
+    assert "overloaded" in json.dumps(data_of(out)[-1])
 
 
 AFTER = {

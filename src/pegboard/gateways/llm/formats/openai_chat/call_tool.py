@@ -11,7 +11,7 @@ from pegboard.gateways.llm.formats.edits import loaded, written
 from pegboard.gateways.llm.formats.insertion import Fields, array_edits, call_edits, member, objects, spot_in, value
 from pegboard.gateways.llm.formats.json_reader import object_of, objects_of, text_of
 from pegboard.gateways.llm.formats.json_spans import Edit, members
-from pegboard.gateways.llm.formats.openai_chat.tool_search import DONE, StreamedCall
+from pegboard.gateways.llm.formats.openai_chat.tool_search import DONE, StreamedCall, begins_another
 from pegboard.gateways.llm.formats.protocol import LlmRequest
 from pegboard.gateways.llm.formats.streams import Frames
 from pegboard.gateways.llm.formats.tool_search import Document
@@ -25,6 +25,7 @@ class ChatTranslator:
         self._reader = reader
         self._frames = Frames()
         self._known: set[object] = set()
+        self._ids: dict[object, str] = {}
         self._held: dict[object, StreamedCall] = {}
         self._last: object = None
         self._chunk: Document = {}
@@ -63,9 +64,12 @@ class ChatTranslator:
         key = piece.get("index")
         if key is None:
             key = piece.get("id") or self._last
-        if key != self._last:
+        another = begins_another(self._ids.get(key, ""), piece)
+        if another or key != self._last:
             yield from self._released()
-        self._last = key
+        if another:
+            self._known.discard(key)
+        self._last, self._ids[key] = key, text_of(piece.get("id")) or self._ids.get(key, "")
         if key in self._known:
             yield piece
             return

@@ -14,7 +14,11 @@ from pegboard.gateways.llm.formats.streams import Frames
 from pegboard.gateways.llm.formats.tool_search import Document, FunctionCall, Hides, Joiner, SearchExchange, SearchTool
 
 GROWING = ("arguments", "input")
+GROWS_INSIDE = "audio"
+"""The object of a message whose parts come in pieces; of other objects the later parts count."""
 DONE = b"[DONE]"
+EMPTY = (None, "")
+"""What servers send in chunks that continue a call for what its first chunk said."""
 THOUGHTS = ("reasoning_content", "reasoning")
 """Fields in which servers return the model's reasoning."""
 
@@ -35,16 +39,21 @@ class StreamedCall:
         for name, value in piece.items():
             if isinstance(value, Mapping):
                 self.whole[name] = _grown(object_of(self.whole.get(name)), value)
-            elif name != "index" and (value is not None or name not in self.whole):
+            elif name != "index" and (value not in EMPTY or name not in self.whole):
                 self.whole[name] = value
+
+    def ends_at(self, piece: Mapping[str, Any]) -> bool:
+        """Whether a chunk with this call's index begins another call."""
+        return begins_another(text_of(self.whole.get("id")), piece)
 
 
 @dataclass(slots=True)
 class ChatRound:
-    """One answer received so far: its message, and the chunks that end it."""
+    """One answer received so far: its message, and the chunks that end it. ``open`` is the last call of each index."""
 
     message: dict[str, Any] = field(default_factory=dict)
-    calls: dict[object, StreamedCall] = field(default_factory=dict)
+    calls: list[StreamedCall] = field(default_factory=list)
+    open: dict[object, StreamedCall] = field(default_factory=dict)
     tail: list[tuple[bytes, Document | None]] = field(default_factory=list)
     usage: Any = None
     finish: Any = None
@@ -53,7 +62,7 @@ class ChatRound:
     @property
     def holds(self) -> bool:
         """Whether any call is buffered."""
-        return any(call.place is None for call in self.calls.values())
+        return any(call.place is None for call in self.calls)
 
 
 class ChatJoiner:
@@ -83,7 +92,7 @@ class ChatJoiner:
         round_.tail += [(raw, loaded(data)) for raw, data in self._frames.finish()]
         if round_.finish is None or not round_.is_known:
             return None
-        calls = [call.whole for call in round_.calls.values()]
+        calls = [call.whole for call in round_.calls]
         message = {"role": "assistant"} | round_.message | {"content": round_.message.get("content") or None}
         message |= {"tool_calls": calls} if calls else {}
         return {"choices": [{"index": 0, "message": message, "finish_reason": round_.finish}]}
@@ -113,7 +122,8 @@ class ChatJoiner:
             self._round.usage = used
         if not choices:
             self._round.tail += [(raw, chunk)] if used is not None else []
-            return b"" if used is not None or self._rounds > 1 else raw
+            passes = used is None and (self._rounds == 1 or "error" in chunk)
+            return raw if passes else b""
         choice, said = choices[0], object_of(choices[0].get("delta"))
         delta = self._visible(said)
         self._round.finish = choice.get("finish_reason") or self._round.finish
@@ -154,18 +164,17 @@ class ChatJoiner:
         for name, value in said.items():
             if name in ("tool_calls", "role") or value is None:
                 continue
-            self._round.is_known = self._round.is_known and not isinstance(value, Mapping)
             before = message.get(name)
+            if isinstance(value, Mapping):
+                self._round.is_known = self._round.is_known and name != GROWS_INSIDE
+                message[name] = {**object_of(before), **value}
+                continue
             joins = isinstance(before, str | list) and type(before) is type(value)
             message[name] = before + value if joins else value
 
     def _call(self, piece: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         """A chunk of a call as it goes to the client, if it does."""
-        calls = self._round.calls
-        key: object = piece.get("index")
-        if key is None:
-            key = piece.get("id") or next(reversed(calls), "")
-        call = calls.setdefault(key, StreamedCall())
+        call = self._opened(piece)
         call.add(piece)
         if not call.name or (self._held(call.name) and call.place is None):
             return
@@ -174,8 +183,20 @@ class ChatJoiner:
             piece = piece if piece.get("id") or "id" not in call.whole else call.whole
         yield {**piece, "index": call.place} if piece.get("index") != call.place else piece
 
+    def _opened(self, piece: Mapping[str, Any]) -> StreamedCall:
+        """The call that a chunk begins or continues."""
+        round_ = self._round
+        key: object = piece.get("index")
+        if key is None:
+            key = piece.get("id") or next(reversed(round_.open), "")
+        if key not in round_.open or round_.open[key].ends_at(piece):
+            round_.open.pop(key, None)
+            round_.open[key] = StreamedCall()
+            round_.calls.append(round_.open[key])
+        return round_.open[key]
+
     def _late_calls(self, hides: Hides) -> Iterator[bytes]:
-        for call in self._round.calls.values() if self._round.finish is not None else ():
+        for call in self._round.calls if self._round.finish is not None else ():
             if call.place is None and call.name and not hides(call.name):
                 call.place, self._shown = self._shown, self._shown + 1
                 chunk = next((chunk for _, chunk in self._round.tail if chunk and chunk.get("choices")), {})
@@ -295,11 +316,18 @@ def _event(data: Document) -> bytes:
     return b"data: " + written(data) + b"\n\n"
 
 
+def begins_another(id_: str, piece: Mapping[str, Any]) -> bool:
+    """Whether a chunk with the index of the call with this id begins another call: Gemini's endpoint numbers all calls
+    of an answer 0. Some servers give every chunk of one call a new id, but its name only once."""
+    function = object_of(piece.get("function")) or object_of(piece.get("custom"))
+    return bool(id_ and text_of(function.get("name"))) and piece.get("id") not in (*EMPTY, id_)
+
+
 def _grown(before: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
     grown = dict(before)
     for name, value in more.items():
         if name in GROWING and isinstance(grown.get(name), str) and isinstance(value, str):
             grown[name] += value
-        elif value is not None or name not in grown:
+        elif value not in EMPTY or name not in grown:
             grown[name] = value
     return grown
