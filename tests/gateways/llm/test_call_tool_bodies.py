@@ -105,6 +105,8 @@ def test_a_call_whose_arguments_are_an_object_is_the_same_there_and_back(name: s
         ('{"name": "fly"}', ("fly", "{}")),
         ('{"name": "fly", "name": "swim", "arguments": {}}', ("swim", "{}")),
         ('{"name": "call_tool", "arguments": {"name": "fly", "arguments": {"to": 1}}}', ("fly", '{"to": 1}')),
+        ('{"name": "fly", "arguments": {"to": NaN}}', ("fly", '{"to": NaN}')),
+        ('{"name": "fly", "to": -Infinity}', ("fly", '{"to":-Infinity}')),
         ('{"name": "fly", "arguments": {"to": "Ro', ("fly", '{"to": "Ro')),
         ('{"name": "call_tool", "arguments": {}}', None),
         ('{"arguments": {}}', None),

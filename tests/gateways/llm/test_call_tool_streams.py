@@ -15,9 +15,12 @@ from mock_providers.scripted import SCRIPTED, STREAMS, Calls, Says
 from mock_providers.wire import event_bytes
 from model_bodies import CALL_TOOL, TOOL_SEARCH, asking
 from one_tool_models import OWN, by
+from pegboard.catalog import BpeCounter
 from pegboard.gateways.event_stream import EventLines
 from pegboard.gateways.llm.call_tool.exchange import CallToolGate, CallToolSearchCodec
 from pegboard.gateways.llm.formats.tool_search import Document
+from pegboard.gateways.llm.tool_results.result_reads import ResultReads
+from pegboard.results.shape import ShapePolicy
 from pegboard.testing import fake_tool
 
 formats = pytest.mark.parametrize("name", CALL_TOOL)
@@ -152,6 +155,36 @@ def test_nothing_is_made_of_a_call_without_a_name_and_the_answer_ends_without_ca
         assert TOOL_SEARCH[name].calls(found) == []
         assert "Hm." in json.dumps(found)
         assert not {"tool_calls", "tool_use"} & set(json.dumps(found).split('"'))
+
+
+@formats
+def test_a_read_beside_a_call_that_fits_does_not_reach_the_client(name: str) -> None:
+    says = wrapped(Says(text="So:", calls=[ALPHA, Calls(tool="read_result", arguments={"handle": "r1"})]))
+    format_ = format_of(name)
+    format_.reads = ResultReads(kept={}, definition=b"{}", policy=ShapePolicy(), counter=BpeCounter())
+    joiner = format_.joiner()
+    joiner.begin(format_.is_ours)
+    out = joiner.feed(b"".join(streamed(name, says)))
+    joiner.close()
+
+    found = whole(name, out + joiner.finish(format_.is_ours))
+    merged = format_.merged([said(name, says, streams=False).document], format_.is_ours)
+
+    for each in (found, merged):
+        assert [call.name for call in TOOL_SEARCH[name].calls(each)] == ["alpha"]
+
+
+@pytest.mark.parametrize("name", ["openai_chat", "openai_responses"])
+def test_numbers_that_are_none_of_json_reach_the_client_as_the_model_wrote_them(name: str) -> None:
+    says = Says(calls=[Calls(tool=OWN, arguments={"name": "alpha", "arguments": {"x": float("nan")}})])
+
+    out = joined(name, streamed(name, says))
+
+    for found in (
+        whole(name, out),
+        format_of(name).merged([said(name, says, streams=False).document], lambda _: False),
+    ):
+        assert [(call.name, call.arguments) for call in TOOL_SEARCH[name].calls(found)] == [("alpha", '{"x": NaN}')]
 
 
 @pytest.mark.parametrize("name", ["openai_chat", "anthropic"])

@@ -32,6 +32,7 @@ from pegboard.gateways.llm.call_tool.exchange import CallToolGate, CallToolSearc
 from pegboard.gateways.llm.formats.bedrock.event_frames import EventFrames, event_frame, exception_frame
 from pegboard.gateways.llm.formats.call_tool import CallToolCodec
 from pegboard.gateways.llm.formats.registry import call_tool_of, tool_search_of
+from pegboard.gateways.llm.formats.streams import named_event
 from pegboard.gateways.llm.formats.tool_search import Document, ToolSearchCodec
 from pegboard.stores import MemoryEmbeddings
 from pegboard.testing import FakeEncoder, fake_tool
@@ -295,7 +296,7 @@ def test_an_event_after_the_finish_leaves_it_what_it_was(name: str, after: bytes
         ("bedrock", exception_frame("throttlingException", "overloaded")),
         (
             "cohere",
-            b'event: message-end\ndata: {"type":"message-end","delta":{"finish_reason":"ERROR","error":"overloaded"}}\n\n',
+            named_event({"type": "message-end", "delta": {"finish_reason": "ERROR", "error": "overloaded"}}),
         ),
     ],
 )

@@ -83,7 +83,9 @@ class CallToolSearchCodec:
         self.reads: ResultReads | None = None
         """Answers `read_result`, which the model calls as it is, or through `call_tool`."""
         self._judging = Reader(own=gate.own, passes=gate.passes, meant=gate.meant, offered=offered)
-        self._handing_on = Reader(own=gate.own, passes=self._can_be_sent, meant=gate.meant, drops=True, offered=offered)
+        self._handing_on = Reader(
+            own=gate.own, passes=self._is_for_client, meant=gate.meant, drops=True, offered=offered
+        )
 
     def closed(self, request: LlmRequest, query: str) -> str:
         return self._inner.closed(request, query)
@@ -155,9 +157,11 @@ class CallToolSearchCodec:
         """For the end of a stream."""
         return self._dialect.translator(self._handing_on)
 
-    def _can_be_sent(self, call: TranslatedCall) -> bool:
-        """If the format has arguments as an object, they must begin like one, even if the rest was cut off."""
-        return self._dialect.takes_any_text or call.arguments.lstrip()[:1] in ("", "{")
+    def _is_for_client(self, call: TranslatedCall) -> bool:
+        """Reads are not. If the format has arguments as an object, they must begin like one, even if the rest was cut
+        off."""
+        begins = self._dialect.takes_any_text or call.arguments.lstrip()[:1] in ("", "{")
+        return begins and not self.is_read(call.name)
 
 
 class CallToolJoiner:

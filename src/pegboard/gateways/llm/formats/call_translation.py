@@ -87,11 +87,9 @@ def unwrapped(text: str, own: str) -> TranslatedCall | None:
 def _read(text: str) -> TranslatedCall | None:
     try:
         data = text.encode()
-        _, fields = fields_of(data)
+        raw = {name: data[slice(*member.value)].decode() for name, member in fields_of(data)[1].items()}
     except (UnicodeEncodeError, msgspec.MsgspecError, RequestNotUnderstood):  # only Python's JSON reader accepts it
-        data = json.dumps(json.loads(text)).encode()
-        _, fields = fields_of(data)
-    raw = {name: data[slice(*member.value)].decode() for name, member in fields.items()}
+        raw = {name: json.dumps(value) for name, value in json.loads(text).items()}
     name = json.loads(raw.pop("name", "null"))
     if not isinstance(name, str) or not name:
         return None

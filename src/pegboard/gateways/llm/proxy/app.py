@@ -354,7 +354,8 @@ class LlmApp:
             await rounds.run()
             context.ended = True
         finally:
-            context.status, context.called, context.used = rounds.status, rounds.called, rounds.used
+            context.status, context.used = rounds.status, rounds.used
+            context.called = rounds.called
             self._remember(context, codec, rounds.answer_id, rounds.called, rounds)
             called = rounds.called if context.ended and context.status < HTTPStatus.BAD_REQUEST else None
             self._filters[context.target.upstream.name].answered(context.rewritten, rounds.used, called)
