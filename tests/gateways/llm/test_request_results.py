@@ -321,6 +321,7 @@ def results_door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
             {"model": "off-*", "filter": False},
             {"model": "one-*", "ways": ("call_tool",)},
             {"model": "defer-*", "ways": ("defer",)},
+            {"model": "gpt-5.4", "ways": ("defer",)},
             {"model": "plain-*", "results": "whole"},
         ]
         policy = {"k": 2, "ways": ("tools",), "way_back": True, "results": "handle"}
@@ -371,6 +372,22 @@ def test_the_model_reads_on_within_the_request_and_the_client_sees_one_answer(
     assert gateway.mock.refused == []
     after = len(gateway.events.of(ResultShaped)), len(gateway.events.of(ResultRead))
     assert after == (before[0] + 1, before[1] + 1)
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("tool", ["read_result", "run_program"])
+def test_where_searches_load_tools_the_answer_of_a_read_is_one_of_a_function(
+    gateway: Gateway, tool: str, stream: bool
+) -> None:
+    gateway.mock.model = reader if tool == "read_result" else programmer
+    told = post(gateway, "openai_responses", "gpt-5.4", stream=stream)
+
+    first, second = (each.json for each in gateway.mock.received)
+    assert "tool_search" in [each["type"] for each in first["tools"]]
+    assert second["input"][-1]["type"] == "function_call_output"
+    assert ("part 1999" if tool == "read_result" else "in all") in second["input"][-1]["output"]
+    assert gateway.mock.refused == []
+    assert tool not in "".join(TEXT.findall(told))
 
 
 def endless(*calls: Calls) -> Model:

@@ -75,7 +75,7 @@ class ResponsesDeferral:
         said = list(_said(request, exchanges, set(known)))
         if not is_stored(last.answer):
             return appended(body, "input", said)
-        results = [item for item in said[-len(last.results) :] if item.get("type") == OUTPUT]
+        results = [item for item in said[-len(last.results) :] if text_of(item.get("type")).endswith("_output")]
         body = with_value(body, "input", written(results))
         return with_value(body, "previous_response_id", written(last.answer["id"]))
 
@@ -174,10 +174,14 @@ def _entry(tools: DeferredTools) -> Document:
 
 
 def _said(request: LlmRequest, exchanges: Sequence[ReferenceExchange], known: set[str]) -> Iterator[Mapping[str, Any]]:
-    """The items of the answers, and the results of their searches, each without what is ``known`` by then."""
+    """The items of the answers, and the results of their calls: of a search without what is ``known`` by then, of any
+    other a text."""
     for exchange in exchanges:
         yield from repeated(exchange.answer)
         for call, found in exchange.results:
+            if call.name != SEARCH_CALL:
+                yield {"type": "function_call_output", "call_id": call.id, "output": found}
+                continue
             new = () if isinstance(found, str) else tuple(name for name in found if name not in known)
             yield search_output(request, call.id, new)
             known.update(new)
