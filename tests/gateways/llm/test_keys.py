@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
 from model_bodies import asking
 from model_upstream import ModelUpstream
 from pegboard.events import ModelRequestServed
 from pegboard.gateways.access_keys import hashed, new_key
+from pegboard.gateways.llm.proxy.keys import Keys
+from pegboard.settings.llm import KeySettings
 from pegboard.stores import MemoryEvents
 from served import OpenGateway
 
@@ -79,6 +83,39 @@ async def test_without_a_key_of_ours_nothing_is_passed_on(
     assert answer.json()["error"]["type"] == "authentication_error"
     assert not any(value.partition(" ")[2] in answer.text for value in shown.values())
     assert upstream.sent == []
+
+
+def test_conversations_stay_those_of_a_key_that_is_rotated_and_of_no_other() -> None:
+    old, new, other = new_key(), new_key(), new_key()
+    later = datetime(2100, 1, 1, tzinfo=UTC)
+    rotated = KeySettings(hash=hashed(new), previous=hashed(old), previous_expires=later)
+    keys = Keys({"team": rotated, "other": KeySettings(hash=hashed(other))})
+
+    def owner(name: str | None, *shown: str, upstream: str = "openai", query: str | None = None) -> str:
+        headers = [(b"Authorization", f"Bearer {each}".encode()) for each in shown]
+        return keys.owner(upstream, name, headers, query)
+
+    before = Keys({"team": KeySettings(hash=hashed(old))})
+    assert before.owner("openai", "team", [(b"authorization", b"Bearer " + old.encode())]) == owner("team", new)
+    assert owner("team", old) == owner("team", new) == owner("team")
+    apart = [
+        owner("team", new),
+        owner("other", other),
+        owner("team", new, "sk-one"),
+        owner("team", new, "sk-two"),
+        owner("team", other),
+        owner("team", new, upstream="azure"),
+        owner("team", query="AIza-one"),
+        owner("team", query="AIza-two"),
+    ]
+    assert len(set(apart)) == len(apart)
+
+
+def test_without_keys_of_the_gateways_conversations_belong_to_whoever_shows_the_credentials() -> None:
+    keys = Keys({}, is_token=lambda text: text.startswith("token"))
+    shown = ["sk-one", "sk-two", "token-one", "token-two"]
+
+    assert len({keys.owner("openai", None, [(b"x-api-key", each.encode())]) for each in shown}) == len(shown)
 
 
 async def test_a_key_is_for_its_upstreams_only(gateway_of: OpenGateway, upstream: ModelUpstream) -> None:

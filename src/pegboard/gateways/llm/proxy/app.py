@@ -6,7 +6,6 @@ request ─► target ─► key ─► body ─► filtered? ─► provider �
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, nullcontext
 from dataclasses import replace
@@ -20,7 +19,7 @@ from pegboard.catalog import BpeCounter
 from pegboard.errors import PegboardError
 from pegboard.gateways.llm.conversation.history import ProviderHistories
 from pegboard.gateways.llm.formats.protocol import Codec
-from pegboard.gateways.llm.formats.registry import codec_for, generic_codecs, history_of, key_headers, provider_of
+from pegboard.gateways.llm.formats.registry import codec_for, generic_codecs, history_of, provider_of
 from pegboard.gateways.llm.formats.tool_search import RoundTrip
 from pegboard.gateways.llm.proxy.body_memory import BodyMemory, MemoryShare
 from pegboard.gateways.llm.proxy.http_bodies import (
@@ -148,7 +147,8 @@ class LlmApp:
             context.target, context.key = self._authenticate(target, scope)
             self._audit.check()
             await self._rates.admit_request(self._limited(context.key))
-            context.owner = _owner(context, scope["headers"])
+            in_query = without_key(context.target.query)[1]
+            context.owner = self._keys.owner(context.target.upstream.name, context.key, scope["headers"], in_query)
             context.wishes, context.client = parsed.wishes, parsed.client
             context.target = await self._kept_target(context, scope["method"])
             codec = self._codec(context, scope["method"], parsed)
@@ -384,11 +384,3 @@ def _sender(context: RequestContext, parsed: RequestHeaders) -> Sender:
         key=context.key or "",
         conversation=parsed.conversation,
     )
-
-
-def _owner(context: RequestContext, headers: Headers) -> str:
-    """The owner of a conversation as a hash of the provider's account or the gateway key."""
-    credentials = key_headers()
-    shown = sorted(value for name, value in headers if name.lower() in credentials)
-    parsed = [context.target.upstream.name.encode(), (context.key or "").encode(), *shown]
-    return hashlib.sha256(b"\0".join(parsed)).hexdigest()

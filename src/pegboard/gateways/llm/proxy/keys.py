@@ -6,6 +6,7 @@ from this machine may use the provider keys that the gateway holds.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -89,6 +90,15 @@ class Keys:
     def is_ours(self, text: str) -> bool:
         """Whether a text is a key of the gateway, valid or not, or a token of the MCP gateway."""
         return self._known(text) is not None or self._is_token(_bare(text))
+
+    def owner(self, upstream: str, key: str | None, headers: Headers, query_key: str | None = None) -> str:
+        """The owner of conversations with an upstream: a hash of the name of the gateway ``key`` and of other credentials
+        in a request. A key counts by its name alone, so that conversations outlive its rotation."""
+        shown_in = key_headers()
+        shown = sorted(value for name, value in headers if name.lower() in shown_in)
+        others = [value for value in shown if key is None or self._known(value.decode("latin-1")) != key]
+        parsed = [upstream.encode(), (key or "").encode(), *others, *([query_key.encode()] if query_key else ())]
+        return hashlib.sha256(b"\0".join(parsed)).hexdigest()
 
     def none_of_ours(self, headers: Headers) -> Headers:
         """The headers without the gateway's keys, tokens and cookies."""
