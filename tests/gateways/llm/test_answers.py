@@ -171,3 +171,10 @@ def test_a_document_too_large_to_hold_is_not_held() -> None:
 
 def test_of_any_other_format_nothing_is_known() -> None:
     assert observed(Generic(), "application/json", [b'{"tool_calls": []}']) == []
+
+
+def test_what_geminis_own_tools_put_into_the_prompt_is_input() -> None:
+    counts = {"promptTokenCount": 20, "toolUsePromptTokenCount": 9000, "candidatesTokenCount": 100}
+    answer = json.dumps({"usageMetadata": counts | {"totalTokenCount": 9120}}).encode()
+
+    assert observed(Gemini(), "application/json", [answer]) == [TokenUsage(input=9020, output=100)]

@@ -175,6 +175,27 @@ def test_answers_of_cohere_are_read_streamed_or_whole() -> None:
     assert observed(CohereChat().observe("application/json"), json.dumps(whole).encode()) == seen
 
 
+@pytest.mark.parametrize(
+    ("usage", "counted"),
+    [
+        (
+            {
+                "billed_units": {"input_tokens": 5, "output_tokens": 8},
+                "tokens": {"input_tokens": 71, "output_tokens": 9},
+            },
+            TokenUsage(input=5, output=8),
+        ),
+        ({"billed_units": {"output_tokens": 8.0}, "tokens": {"input_tokens": 71.0}}, TokenUsage(input=71, output=8)),
+        ({"billed_units": {"input_tokens": 5, "output_tokens": 8}}, TokenUsage(input=5, output=8)),
+    ],
+)
+def test_of_cohere_those_tokens_count_that_are_billed(usage: dict[str, Any], counted: TokenUsage) -> None:
+    end = {"type": "message-end", "delta": {"finish_reason": "COMPLETE", "usage": usage}}
+
+    assert observed(CohereChat().observe("text/event-stream"), f"data: {json.dumps(end)}\n\n".encode()) == [counted]
+    assert observed(CohereChat().observe("application/json"), json.dumps({"usage": usage}).encode()) == [counted]
+
+
 def test_a_cache_point_stays_only_behind_a_tool_that_stays() -> None:
     tools = [specified("a"), POINT, specified("b"), specified("c"), POINT, {"systemTool": {"name": "nova_grounding"}}]
     codec = BedrockConverse()

@@ -29,6 +29,7 @@ class _Tokens(msgspec.Struct):
 
 
 class _Usage(msgspec.Struct):
+    billed_units: _Tokens | None = None
     tokens: _Tokens | None = None
     cached_tokens: float | None = None
 
@@ -66,10 +67,13 @@ class CohereAnswer:
             for call in calls if isinstance(calls, list) else [calls]:
                 if call.function is not None and call.function.name:
                     yield ToolCalled(name=call.function.name, id=call.id or "")
-        if said.usage is not None and said.usage.tokens is not None:
-            tokens = said.usage.tokens
-            yield TokenUsage(
-                input=int(tokens.input_tokens or 0),
-                output=int(tokens.output_tokens or 0),
-                cache_read=int(said.usage.cached_tokens or 0),
-            )
+        if said.usage is not None and (said.usage.tokens or said.usage.billed_units) is not None:
+            yield _counted(said.usage)
+
+
+def _counted(usage: _Usage) -> TokenUsage:
+    """The tokens that are billed: those of Cohere's own instructions, which are among all tokens, are not."""
+    billed, tokens = usage.billed_units or _Tokens(), usage.tokens or _Tokens()
+    given = tokens.input_tokens if billed.input_tokens is None else billed.input_tokens
+    made = tokens.output_tokens if billed.output_tokens is None else billed.output_tokens
+    return TokenUsage(input=int(given or 0), output=int(made or 0), cache_read=int(usage.cached_tokens or 0))

@@ -29,6 +29,7 @@ class _Candidate(msgspec.Struct):
 
 class _Usage(msgspec.Struct, rename="camel"):
     prompt_token_count: int | None = None
+    tool_use_prompt_token_count: int | None = None
     candidates_token_count: int | None = None
     thoughts_token_count: int | None = None
     cached_content_token_count: int | None = None
@@ -55,7 +56,7 @@ def read_answer(data: bytes) -> Iterator[Observation]:
                     yield ToolCalled(name=part.function_call.name, id=part.function_call.id or "")
         if (usage := answer.usage_metadata) is not None:
             yield TokenUsage(
-                input=usage.prompt_token_count or 0,
+                input=(usage.prompt_token_count or 0) + (usage.tool_use_prompt_token_count or 0),
                 output=(usage.candidates_token_count or 0) + (usage.thoughts_token_count or 0),
                 cache_read=usage.cached_content_token_count or 0,
             )
