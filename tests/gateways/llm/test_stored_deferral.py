@@ -152,6 +152,27 @@ def test_a_later_list_of_allowed_tools_names_only_what_is_listed(policy: dict[st
         assert doors.mock.refused == []
 
 
+FORCED = {"type": "function", "name": "renew_loan"}
+
+
+@streamed
+@pytest.mark.parametrize("choice", [FORCED, choosing("renew_loan") | {"mode": "required"}], ids=["forced", "allowed"])
+@pytest.mark.parametrize("policy", [OFF["whole"], OFF["few"], OFF["shadow"]], ids=["whole", "few", "shadow"])
+def test_what_a_later_choice_names_is_listed_though_it_is_loaded(
+    policy: dict[str, Any], choice: dict[str, Any], streams: bool
+) -> None:
+    with opened(DEFER, policy) as doors:
+        talk = Talk(doors, streams=streams, tools=FEW)
+        talk.next = cycle(doors.addresses[:1])
+        assert talk.said(hints("renew_loan")).output_text == "Done."
+        talk.next = cycle(doors.addresses[1:])
+        answer = talk.answer([{"role": "user", "content": wants("renew_loan")}], tool_choice=choice)
+
+        assert [item.name for item in answer.output if item.type == "function_call"] == ["renew_loan"]
+        assert doors.mock.refused == []
+        assert "renew_loan" in [tool.get("name") for tool in doors.mock.last.json["tools"]]
+
+
 @pytest.mark.requirement("openai.stored-answers")
 def test_a_conversation_that_began_with_all_its_tools_can_have_them_deferred() -> None:
     with opened({"ways": ("whole",)}, DEFER) as doors:

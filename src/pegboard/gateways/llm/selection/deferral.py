@@ -163,9 +163,10 @@ def deferral_plan(
 
 
 def listed_but_loaded(request: LlmRequest, tools: DeferredTools) -> DeferredTools:
-    """All tools in the prompt but those that the provider's history has loaded, with nothing to be found."""
-    loaded = named(request, request.kept.loaded) if request.kept is not None else frozenset()
-    return replace(tools, loaded=tools.kept - loaded, pushed={})
+    """All tools in the prompt but those that the provider's history has loaded, with nothing to be found. Those that
+    the request's choice names are listed in any case: providers refuse a choice of what is not."""
+    loaded = request.kept.loaded - (request.choice.names or frozenset()) if request.kept is not None else frozenset()
+    return replace(tools, loaded=tools.kept - named(request, loaded), pushed={})
 
 
 def plan_without_selection(codec: DeferralCodec, request: LlmRequest, kept: Collection[int]) -> DeferralPlan:
