@@ -92,8 +92,8 @@ class Keys:
         return self._known(text) is not None or self._is_token(_bare(text))
 
     def owner(self, upstream: str, key: str | None, headers: Headers, query_key: str | None = None) -> str:
-        """The owner of conversations with an upstream: a hash of the name of the gateway ``key`` and of other credentials
-        in a request. A key counts by its name alone, so that conversations outlive its rotation."""
+        """The owner of conversations with an upstream: a hash of the name of the gateway ``key`` and of the other
+        credentials in a request. A key counts by its name alone, so that conversations outlive its rotation."""
         shown_in = key_headers()
         shown = sorted(value for name, value in headers if name.lower() in shown_in)
         others = [value for value in shown if key is None or self._known(value.decode("latin-1")) != key]

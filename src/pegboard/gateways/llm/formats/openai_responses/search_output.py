@@ -22,6 +22,7 @@ from pegboard.gateways.llm.formats.openai_chat.call_tool import TEXTS
 from pegboard.gateways.llm.formats.openai_responses.namespaces import OWN, called_name, loaded_tools
 from pegboard.gateways.llm.formats.openai_responses.response import CALLS
 from pegboard.gateways.llm.formats.openai_responses.tool_search import (
+    FUNCTIONS,
     SEARCH_CALL,
     is_stored,
     listed_input,
@@ -177,10 +178,12 @@ def _said(request: LlmRequest, exchanges: Sequence[ReferenceExchange], known: se
     """The items of the answers, and the results of their calls: of a search without what is ``known`` by then, of any
     other a text."""
     for exchange in exchanges:
-        yield from repeated(exchange.answer)
+        items = repeated(exchange.answer)
+        yield from items
+        kinds = {text_of(item.get("call_id")): text_of(item.get("type")) for item in items}
         for call, found in exchange.results:
-            if call.name != SEARCH_CALL:
-                yield {"type": "function_call_output", "call_id": call.id, "output": found}
+            if kinds.get(call.id) in FUNCTIONS:
+                yield {"type": f"{kinds[call.id]}_output", "call_id": call.id, "output": found}
                 continue
             new = () if isinstance(found, str) else tuple(name for name in found if name not in known)
             yield search_output(request, call.id, new)
