@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import replace
-from typing import Any
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+from typing import Any, cast
 
 import pytest
 from hypothesis import assume, example, given
@@ -21,6 +22,7 @@ from pegboard.gateways.llm.call_tool import prompts
 from pegboard.gateways.llm.call_tool.disclosure import MOST, STEP, Disclosure, disclosure
 from pegboard.gateways.llm.call_tool.exchange import CallToolGate
 from pegboard.gateways.llm.call_tool.plan import closed, prepared, round_trip_of
+from pegboard.gateways.llm.conversation import stickiness
 from pegboard.gateways.llm.formats.call_translation import (
     TranslatedCall,
     unwrapped,
@@ -31,9 +33,11 @@ from pegboard.gateways.llm.formats.call_translation import (
 from pegboard.gateways.llm.formats.json_spans import members
 from pegboard.gateways.llm.formats.protocol import Codec, LlmRequest
 from pegboard.gateways.llm.formats.tool_choice import left_alone
-from pegboard.gateways.llm.selection.board_cache import BoardCache
+from pegboard.gateways.llm.selection import board_cache
+from pegboard.gateways.llm.selection.board_cache import BoardCache, Pick, ShownPicks
 from pegboard.gateways.llm.selection.cache_aware_selection import UNCACHED, SelectionTerms
 from pegboard.model import Message, Part, Turn
+from pegboard.protocols import Filter
 from pegboard.routing import PROFILES, Profile
 from pegboard.routing_board import RoutingBoard
 from pegboard.stores import MemoryEvents
@@ -268,6 +272,64 @@ def test_in_a_conversation_beyond_all_measure_the_oldest_are_forgotten_many_at_o
 
     assert 0 in most.before
     assert min(more.before) >= STEP
+
+
+@dataclass
+class CountedRouting:
+    """Routes as another, and counts how often."""
+
+    of: RoutingBoard
+    routed: int = 0
+
+    async def choices(self, turn: Turn, among: Any = None) -> Any:
+        self.routed += 1
+        return await self.of.choices(turn, among)
+
+
+@pytest.mark.requirement("P25")
+def test_the_messages_of_conversations_in_turn_are_each_routed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stickiness, "MOST_PICKS", 8)
+    request, only = parsed("openai_chat", asking("openai_chat")), Filter(only=frozenset())
+
+    def said(conversation: int, messages: int) -> LlmRequest:
+        texts = [f"{NAMES[number % 2]} {conversation} {number}" for number in range(messages)]
+        messages_ = tuple(Message(role="user", parts=(Part(text=text),)) for text in texts)
+        return replace(request, turn=Turn(messages=messages_))
+
+    async def routed() -> list[int]:
+        board = await BoardCache(board_of).of(CODECS["openai_chat"], request.tools, PROFILE)
+        routing, counts = CountedRouting(board.routing), []
+        counted = replace(board, routing=cast("RoutingBoard", routing))
+        shown: list[Disclosure] = []
+        for messages in (20, 21):
+            for conversation in range(3):
+                asked = said(conversation, messages)
+                shown.append(await disclosure(asked, counted, "last_user", None, TERMS, {}))
+                again = await disclosure(asked, counted, "last_user", None, TERMS, {})
+                assert again == shown[-1]
+            counts.append(routing.routed)
+        await disclosure(said(0, 21), counted, "last_user", only, TERMS, {})
+        assert any(each.places for each in shown)
+        return [*counts, routing.routed]
+
+    assert asyncio.run(routed()) == [60, 63, 84]
+
+
+def test_what_messages_were_shown_is_kept_within_a_bound_for_all_boards_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(board_cache, "MOST_SHOWN", 5)
+    store: OrderedDict[bytes, Pick] = OrderedDict()
+    one, two = ShownPicks(store), ShownPicks(store)
+    picks = {f"{number}": Pick(relevant=(number,), likely=(7, 8)) for number in range(4)}
+    one.keep(picks, None)
+    two.keep({"0": Pick(relevant=(9,), likely=())}, None)
+
+    assert one.known([*picks, "4"], None) == {query: replace(pick, likely=()) for query, pick in picks.items()}
+    assert one.known(["0"], Filter(only=frozenset())) == {}
+    assert two.known(["0"], None) == {"0": Pick(relevant=(9,), likely=())}
+    two.keep(picks, None)
+    assert len(store) == 5
 
 
 def with_functions(body: dict[str, Any]) -> dict[str, Any]:

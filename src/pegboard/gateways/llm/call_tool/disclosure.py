@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from pegboard.gateways.llm.conversation.history import REACH, Ask, Stage
-from pegboard.gateways.llm.conversation.stickiness import picks_of, remember
+from pegboard.gateways.llm.conversation.stickiness import picks_of, remember, telling
 from pegboard.gateways.llm.formats.protocol import LlmRequest
 from pegboard.gateways.llm.selection.board_cache import Pick, ToolBoard
 from pegboard.gateways.llm.selection.cache_aware_selection import SelectionTerms
@@ -54,11 +54,14 @@ async def disclosure(
     seems to be for none.
     """
     asks = list(_asks(request, kind))
-    picks = dict(known)
-    new = [ask for _, ask in asks if ask.query not in known]
+    picks = board.shown.known((ask.query for _, ask in asks), among) | known
+    new = [ask for _, ask in asks if ask.query not in picks]
     for start in range(0, len(new), AT_ONCE):
-        picks |= await picks_of(board, new[start : start + AT_ONCE], among)
+        found = await picks_of(board, new[start : start + AT_ONCE], among)
+        board.shown.keep(telling(board, found), among)
+        picks |= found
     remember(board, among, known)
+    board.shown.keep(telling(board, known), among)
     return Disclosure(before=dict(_shown(request, board, asks, picks, terms, most)))
 
 

@@ -259,9 +259,13 @@ async def picks_of(board: ToolBoard, asks: Sequence[Ask], among: Filter | None) 
 
 
 def remember(board: ToolBoard, among: Filter | None, picks: Mapping[str, Pick]) -> None:
-    for query, pick in picks.items():
-        if len(pick.relevant) < len(board.ids):
-            board.picks[query, among] = pick
-            board.picks.move_to_end((query, among))
+    for query, pick in telling(board, picks).items():
+        board.picks[query, among] = pick
+        board.picks.move_to_end((query, among))
     while len(board.picks) > MOST_PICKS:
         board.picks.popitem(last=False)
+
+
+def telling(board: ToolBoard, picks: Mapping[str, Pick]) -> dict[str, Pick]:
+    """The picks that left something out: one of everything may be for lack of an encoder."""
+    return {query: pick for query, pick in picks.items() if len(pick.relevant) < len(board.ids)}

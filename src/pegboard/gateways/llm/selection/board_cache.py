@@ -7,9 +7,10 @@ import hashlib
 import logging
 import warnings
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
+from uuid import uuid4
 
 from pegboard import operating_system
 from pegboard.catalog import BpeCounter, Catalog
@@ -33,6 +34,8 @@ BY_WORDS = frozenset({"hybrid"})
 """Rankers that can rank by words until the tools are embedded."""
 MOST_BYTES = 6 * 1024 * 1024
 """Bytes of definitions whose boards are kept: a board, parsed and with vectors, takes several times as much."""
+MOST_SHOWN = 32_768
+"""Queries whose relevant tools are kept for `call_tool/disclosure.py`, of all boards together: some 10 MB."""
 MOST_TOLD = 32
 """Texts that a board keeps at most."""
 
@@ -68,6 +71,51 @@ class Pick:
         return self.relevant[:most] if self.any_fits else ()
 
 
+class ShownPicks:
+    """The picks of one board for many queries, as hashes and without the next best tools: what a conversation is shown
+    depends on all its messages. Boards may share a ``store``, which forgets what was not needed for the longest."""
+
+    def __init__(self, store: OrderedDict[bytes, Pick] | None = None) -> None:
+        self._store: OrderedDict[bytes, Pick] = OrderedDict() if store is None else store
+        self._board = uuid4().bytes
+
+    def known(self, queries: Iterable[str], among: Filter | None) -> dict[str, Pick]:
+        """The picks that are kept of these queries."""
+        key_of, found = self._keys(among), dict[str, Pick]()
+        for query in queries:
+            key = key_of(query)
+            if key in self._store:
+                self._store.move_to_end(key)
+                found[query] = self._store[key]
+        return found
+
+    def keep(self, picks: Mapping[str, Pick], among: Filter | None) -> None:
+        """Keep these picks by query."""
+        key_of = self._keys(among)
+        for query, pick in picks.items():
+            key = key_of(query)
+            self._store[key] = replace(pick, likely=())
+            self._store.move_to_end(key)
+        while len(self._store) > MOST_SHOWN:
+            self._store.popitem(last=False)
+
+    def _keys(self, among: Filter | None) -> Callable[[str], bytes]:
+        begun = hashlib.blake2b(self._board, digest_size=16)
+        if among is not None:
+            begun.update(repr([None if each is None else sorted(each) for each in _sets(among)]).encode())
+
+        def key_of(query: str) -> bytes:
+            key = begun.copy()
+            key.update(b"\0" + query.encode("utf-8", "surrogatepass"))
+            return key.digest()
+
+        return key_of
+
+
+def _sets(among: Filter) -> tuple[Collection[Any] | None, ...]:
+    return among.servers, among.excluded, among.only
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolBoard:
     """A board of offered tools, the ids of those that can be ranked by place, and the tokens of each as sent.
@@ -86,6 +134,8 @@ class ToolBoard:
     """Recent decisions, with the time (seconds of the clock)."""
     picks: OrderedDict[Asked, Pick] = field(default_factory=OrderedDict)
     """The picks of earlier requests."""
+    shown: ShownPicks = field(default_factory=ShownPicks)
+    """The picks of the messages of conversations."""
     told: OrderedDict[Hashable, object] = field(default_factory=OrderedDict)
     """Texts shown to models in place of definitions, those that were made last."""
     search: SearchIndex | None = None
@@ -138,6 +188,7 @@ class BoardCache:
         self._counter = counter or BpeCounter()
         self._most_bytes = most_bytes
         self._held = 0
+        self._shown: OrderedDict[bytes, Pick] = OrderedDict()
         self._boards: OrderedDict[Key, ToolBoard] = OrderedDict()
         self._underway: dict[Key, BoardBuild] = {}
 
@@ -191,7 +242,8 @@ class BoardCache:
         """New tools are embedded here; requests that cannot wait use words or give up."""
         board = await on_index_thread(len(tools), lambda: self._built(codec, tools, profile))
         if profile.ranker in BY_WORDS:
-            early.set_result(replace(board, is_embedded=False, recent=OrderedDict(), picks=OrderedDict()))
+            by_words = replace(board, is_embedded=False, recent=OrderedDict(), picks=OrderedDict(), shown=ShownPicks())
+            early.set_result(by_words)
         await board.routing.warm()
         await asyncio.to_thread(operating_system.give_back_memory)
         return board
@@ -209,6 +261,7 @@ class BoardCache:
             tokens=tuple(map(Tokens, weights)),
             digest=hashlib.sha256(b"\0".join(tool.identity for tool in tools)).digest(),
             search=SearchIndex(catalog.tools, catalog.servers) if among_own else None,
+            shown=ShownPicks(self._shown),
         )
 
     def _keep(self, key: Key, done: asyncio.Task[ToolBoard]) -> None:
