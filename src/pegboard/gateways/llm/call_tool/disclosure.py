@@ -54,7 +54,7 @@ async def disclosure(
     seems to be for none.
     """
     asks = list(_asks(request, kind))
-    picks = board.shown.known((ask.query for _, ask in asks), among) | known
+    picks = {**board.shown.known((ask.query for _, ask in asks), among), **known}
     new = [ask for _, ask in asks if ask.query not in picks]
     for start in range(0, len(new), AT_ONCE):
         found = await picks_of(board, new[start : start + AT_ONCE], among)
