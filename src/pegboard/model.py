@@ -187,6 +187,7 @@ class SigningKey:
 class Turn:
     """One step of an agent: the conversation so far, the caller's rights, and the agent's state.
 
+    ``scopes`` are those that the caller holds; None says nothing, and a `Board` takes those of its process then.
     ``only`` are patterns of the tools that the caller may use; None means any.
     ``max_price`` (USD) and ``deadline`` (seconds) limit the cost and the time of a call; the profile `ehrr` uses them.
     ``habits`` says whose use teaches the selection (`pegboard.habits.habits_of`); nobody's if it is empty.
@@ -199,7 +200,7 @@ class Turn:
     messages: tuple[Message, ...]
     session: Session = Session()
     state: AgentState = AgentState()
-    scopes: frozenset[str] = frozenset()
+    scopes: frozenset[str] | None = None
     only: tuple[str, ...] | None = None
     id: str = ""
     max_price: float | None = None

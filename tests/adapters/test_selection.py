@@ -124,6 +124,19 @@ async def test_nothing_is_found_that_the_caller_may_not_use(board: Board) -> Non
     assert all(name.startswith("get_") for name in {*selection.names, *selection.left_out, *answer.names})
 
 
+async def test_a_caller_without_scopes_does_not_get_those_of_the_process() -> None:
+    rules = [{"tools": "*/delete_*", "scope": "admin"}]
+    with Board(k=4, profile="keyword", rules=rules, scopes=("admin",)) as board:
+        selector = ToolSelector(board, fields=lambda scopes: {"scopes": frozenset(scopes)}).reading(read)
+
+        guest = await selector.select(tools(*NAMES), "delete the playlist", ())
+        found = await selector.search(guest, "delete a playlist")
+        admin = await selector.select(tools(*NAMES), "delete the playlist", ("admin",))
+
+    assert not any("delete" in name for name in {*guest.names, *guest.left_out, *found.names})
+    assert "delete_playlist" in admin.names
+
+
 async def test_a_second_refusal_doubles_the_tools(selector: ToolSelector) -> None:
     selection = await selector.select(tools(*NAMES), ASK)
     refusal = selection.refusal("translate_sensor") or ""

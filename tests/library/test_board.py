@@ -331,6 +331,18 @@ def test_what_the_caller_may_not_use_is_not_widened_to(board_with: Callable[...,
     assert "loan" in names(board.route_now(TIDE, refused=["loan"] * 5, scopes=frozenset({"reader"})))
 
 
+@pytest.mark.parametrize(("said", "passes"), [({}, True), ({"scopes": frozenset()}, False)], ids=["nothing", "none"])
+def test_a_caller_without_scopes_does_not_get_those_of_the_process(
+    said: dict[str, Any], passes: bool, board_with: Callable[..., Board]
+) -> None:
+    board = board_with(tide, loan, rules=[{"tools": "*/loan", "scope": "reader"}], scopes=("reader",))
+
+    of_fields, of_turn = board.route_now(TIDE, **said), board.route_now(Turn.ask(TIDE, **said))
+
+    assert [("loan" in names(each)) for each in (of_fields, of_turn)] == [passes, passes]
+    assert ("loan" in [each.name for each in board.search_now("renew the loan of a book", **said).tools]) is passes
+
+
 def test_a_named_session_remembers_which_tools_have_answered(board_with: Callable[..., Board]) -> None:
     store = MemorySessions(FakeClock())
     board = board_with(tide, loan, store=store, rules=[{"tools": "*/loan", "requires": ["has_prior_tool_output:tide"]}])

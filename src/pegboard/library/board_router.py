@@ -162,11 +162,11 @@ class BoardRouting:
             self._warming = asyncio.create_task(_warmed(routing))
 
     async def turn(self, said: Said, session: str | None, fields: Mapping[str, Any]) -> Turn:
-        """The turn of a conversation, with the rights of this process unless it has others."""
+        """The turn of a conversation, with the rights of this process unless it says others, or none."""
         turn = replace(turn_of(said), **fields)
         if session is not None:
             turn = await remembered((await self.shared.opened()).sessions, turn, session)
-        if not turn.scopes:
+        if turn.scopes is None:
             turn = replace(turn, scopes=frozenset(self.shared.settings.scopes))
         return replace(turn, habits=turn.habits or habits_of("", "library"))
 

@@ -115,7 +115,7 @@ class Eligibility:
         permitted = np.ones(self._size, np.bool_) if turn.only is None else self._meant(turn.only).copy()
         allowed = np.ones(self._size, np.bool_)
         for rule, matched in self._rules:
-            if rule.scope is not None and rule.scope not in turn.scopes:
+            if rule.scope is not None and rule.scope not in (turn.scopes or ()):
                 permitted &= ~matched
             if rule.precondition is not None and not _holds(rule.precondition, turn.state):
                 allowed &= ~matched
