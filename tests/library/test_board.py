@@ -219,6 +219,46 @@ def test_an_option_of_a_wrong_type_is_not_blamed_on_the_environment() -> None:
         Board([], k="many")
 
 
+RULES = [{"tools": "*/loan", "scope": "reader"}]
+SERVERS = {"none": {"command": "no-such-program"}}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"rules": RULES, "k": 3},
+        {"servers": SERVERS, "rules": RULES, "k": 3},
+        {"mcpServers": SERVERS, "rules": RULES, "k": 3, "theme": "dark"},
+        {"mcp": {"servers": SERVERS}, "editor.fontSize": 12, "pegboard": {"rules": RULES, "k": 3}},
+    ],
+    ids=["options alone", "a settings file", "options in a client's file", "a client's file with a part for Pegboard"],
+)
+def test_the_content_of_a_settings_file_says_more_than_servers(
+    content: dict[str, Any], board_with: Callable[..., Board]
+) -> None:
+    settings = board_with(tide, loan, config=content)._settings
+
+    assert (settings.k, [rule.scope for rule in settings.rules]) == (3, ["reader"])
+    assert set(settings.servers) <= {"none"}
+    assert bool(settings.servers) is (len(content) > 2)
+
+
+@pytest.mark.parametrize("content", [{"servers": SERVERS, "rulez": RULES}, {"pegboard": {"rulez": RULES}}])
+def test_a_key_of_a_settings_file_that_there_is_not_is_refused(content: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="no option 'rulez'"):
+        Board([], config=content)
+
+
+def test_the_content_of_a_file_is_what_the_environment_overrides(
+    board_with: Callable[..., Board], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PEGBOARD_K", "7")
+
+    assert board_with(tide, config={"k": 3, "pins": "warn"})._settings.k == 7
+    with pytest.raises(ConfigError, match="The given options: pins"):
+        Board([], config={"pins": "never mind"})
+
+
 async def test_async_functions_run_on_the_callers_loop(board_with: Callable[..., Board]) -> None:
     loops: list[Any] = []
 
