@@ -109,7 +109,8 @@ class Tool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """One part of a message. ``text`` is empty if the part has none (an image); ``tool`` names a called tool.
+    """One part of a message. ``text`` is empty if the part has none (an image); ``tool`` names a called tool, and
+    ``failed`` marks a result that is an error.
 
     A `note` is text that a harness wrote in the user's name.
     """
@@ -117,6 +118,7 @@ class Part:
     kind: PartKind = "text"
     text: str = ""
     tool: str | None = None
+    failed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -124,6 +124,23 @@ async def test_nothing_is_found_that_the_caller_may_not_use(board: Board) -> Non
     assert all(name.startswith("get_") for name in {*selection.names, *selection.left_out, *answer.names})
 
 
+async def test_a_precondition_is_not_fulfilled_by_a_call_that_failed() -> None:
+    rules = [{"tools": "*/archive_*", "requires": ["has_prior_tool_output:get_"]}]
+    with Board(profile="keyword", rules=rules) as board:
+        selector = ToolSelector(board).reading(read)
+        said = [
+            {"role": "user", "content": [{"text": "archive the email"}]},
+            {"role": "assistant", "content": [{"toolUse": {"toolUseId": "c", "name": "get_email", "input": {}}}]},
+        ]
+        answers = [
+            {"role": "user", "content": [{"toolResult": {"toolUseId": "c", "status": status, "content": []}}]}
+            for status in ("error", "success")
+        ]
+        seen = [(await selector.select(tools(*NAMES), [*said, each])).names for each in answers]
+
+    assert ["archive_email" in each for each in seen] == [False, True]
+
+
 async def test_a_caller_without_scopes_does_not_get_those_of_the_process() -> None:
     rules = [{"tools": "*/delete_*", "scope": "admin"}]
     with Board(k=4, profile="keyword", rules=rules, scopes=("admin",)) as board:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from openai.types.responses import (
     ResponseReasoningItem,
 )
 
+from pegboard.adapters.call_history import answered_names
 from pegboard.errors import ConfigError
 from pegboard.library.turns import turn_of
 from pegboard.model import Message, Part
@@ -119,6 +121,83 @@ def test_contents_of_gemini_are_read_and_what_a_function_answers_is_not_the_user
     answered = Message(role="tool", parts=(Part(kind="tool_result", text='{"at": "16:20"}', tool="tide"),))
 
     assert turn_of(said).messages == (ASKED, CALLED, answered, SAID)
+
+
+ASK_OF_USER = {"role": "user", "content": ASK}
+CALL_OF_CHAT = {"id": "c", "type": "function", "function": {"name": "tide", "arguments": "{}"}}
+ASKED_FOR = {
+    "Anthropic": {"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "tide", "input": {}}]},
+    "Bedrock": {"role": "assistant", "content": [{"toolUse": {"toolUseId": "c", "name": "tide", "input": {}}}]},
+    "LangChain": AIMessage("", tool_calls=[{"name": "tide", "args": {}, "id": "c"}]),
+    "LangChain's blocks": AIMessage("", tool_calls=[{"name": "tide", "args": {}, "id": "c"}]),
+}
+FAILED = {
+    "Anthropic": {"type": "tool_result", "tool_use_id": "c", "is_error": True, "content": "no harbour"},
+    "Bedrock": {"toolResult": {"toolUseId": "c", "status": "error", "content": [{"text": "no harbour"}]}},
+    "LangChain": ToolMessage("no harbour", tool_call_id="c", status="error"),
+    "LangChain's blocks": ToolMessage(["no harbour"], tool_call_id="c", status="error"),
+}
+
+
+@pytest.mark.parametrize("form", FAILED)
+def test_a_call_that_failed_is_marked_and_is_no_answer_for_preconditions(form: str) -> None:
+    answer = FAILED[form] if "LangChain" in form else {"role": "user", "content": [FAILED[form]]}
+
+    messages = turn_of([ASK_OF_USER, ASKED_FOR[form], answer]).messages
+
+    assert messages[-1].parts == (Part(kind="tool_result", text="no harbour", tool="tide", failed=True),)
+    assert answered_names(messages) == frozenset()
+
+
+def of_package(package: str, **fields: Any) -> object:
+    """An object of a framework that is not installed here."""
+    return type("Message", (SimpleNamespace,), {"__module__": package})(**fields)
+
+
+FRAMEWORKS_ANSWERS = {
+    "a retry of Pydantic AI": lambda _: of_package(
+        "pydantic_ai", parts=[SimpleNamespace(part_kind="retry-prompt", content="no harbour", tool_name="tide")]
+    ),
+    "Pydantic AI": lambda failed: of_package(
+        "pydantic_ai",
+        parts=[
+            SimpleNamespace(
+                part_kind="tool-return",
+                content="no harbour",
+                tool_name="tide",
+                outcome="failed" if failed else "success",
+            )
+        ],
+    ),
+    "AutoGen": lambda failed: of_package(
+        "autogen_core", content=[SimpleNamespace(call_id="c", name="tide", content="no harbour", is_error=failed)]
+    ),
+    "Haystack": lambda failed: of_package(
+        "haystack",
+        tool_call_results=[
+            SimpleNamespace(result="no harbour", origin=SimpleNamespace(tool_name="tide"), error=failed)
+        ],
+        texts=[],
+        tool_calls=[],
+    ),
+}
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS_ANSWERS)
+def test_what_a_framework_marks_as_failed_is_marked(framework: str) -> None:
+    answers = [turn_of([FRAMEWORKS_ANSWERS[framework](failed)]).messages[0].parts[0] for failed in (True, False)]
+
+    assert answers[0] == Part(kind="tool_result", text="no harbour", tool="tide", failed=True)
+    assert answers[1].failed is ("retry" in framework)
+
+
+@pytest.mark.parametrize("block", [{"type": "text", "text": "16:20"}, "16:20"], ids=["a block", "a text"])
+def test_the_blocks_of_a_tools_message_are_the_answer_of_its_tool(block: Any) -> None:
+    called = {"role": "assistant", "content": None, "tool_calls": [CALL_OF_CHAT]}
+    said = [ASK_OF_USER, called, {"role": "tool", "tool_call_id": "c", "content": [block]}]
+
+    assert turn_of(said).messages == (ASKED, CALLED, ANSWERED)
+    assert answered_names(turn_of(said).messages) == {"tide"}
 
 
 @pytest.mark.requirement("C4")

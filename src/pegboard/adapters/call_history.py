@@ -33,10 +33,9 @@ def found_names(messages: Sequence[Message]) -> list[str]:
 
 
 def answered_names(messages: Sequence[Message]) -> frozenset[str]:
-    """The tools that gave a result, for preconditions."""
-    return frozenset(
-        part.tool for part in _results(messages) if part.tool is not None and ToolNotAvailable.code not in part.text
-    )
+    """The tools that gave a result which is no error, for preconditions."""
+    answers = (part for part in _results(messages) if not part.failed and ToolNotAvailable.code not in part.text)
+    return frozenset(part.tool for part in answers if part.tool is not None)
 
 
 def _results(messages: Sequence[Message]) -> Iterator[Part]:

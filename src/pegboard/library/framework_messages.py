@@ -44,9 +44,9 @@ def _reader_of(kind: type) -> Callable[[Any, Called], Iterator[Message]] | None:
     return next((READERS[package] for package in packages_of(kind) if package in READERS), None)
 
 
-def result(text: object, name: str | None) -> Message:
+def result(text: object, name: str | None, *, failed: bool = False) -> Message:
     """A tool's result, which is not what the user said (P1)."""
-    return Message(role="tool", parts=(Part(kind="tool_result", text=plain_text(text), tool=name),))
+    return Message(role="tool", parts=(Part(kind="tool_result", text=plain_text(text), tool=name, failed=failed),))
 
 
 def call(name: str | None) -> Part:
@@ -70,9 +70,9 @@ def _pydantic_ai(said: Any, called: Called) -> Iterator[Message]:
             case "tool-call":
                 yield Message(role="assistant", parts=(call(part.tool_name),))
             case "tool-return":
-                yield result(content, part.tool_name)
+                yield result(content, part.tool_name, failed=getattr(part, "outcome", "success") != "success")
             case "retry-prompt" if part.tool_name is not None:
-                yield result(content, part.tool_name)
+                yield result(content, part.tool_name, failed=True)
 
 
 def _texts(content: object) -> Iterator[Part]:
@@ -129,7 +129,7 @@ def _autogen(said: Any, called: Called) -> Iterator[Message]:
         if hasattr(each, "arguments"):
             yield Message(role="assistant", parts=(call(each.name),))
         elif hasattr(each, "call_id"):
-            yield result(each.content, each.name)
+            yield result(each.content, each.name, failed=bool(getattr(each, "is_error", False)))
 
 
 def _agent_framework(said: Any, called: Called) -> Iterator[Message]:
@@ -142,14 +142,15 @@ def _agent_framework(said: Any, called: Called) -> Iterator[Message]:
                 called[each.call_id or ""] = each.name
                 parts.append(call(each.name))
             case "function_result":
-                yield result(each.result, called.get(each.call_id or ""))
+                failed = getattr(each, "exception", None) is not None
+                yield result(each.result, called.get(each.call_id or ""), failed=failed)
     if parts:
         yield Message(role=ROLES[str(getattr(said.role, "value", said.role))], parts=tuple(parts))
 
 
 def _haystack(said: Any, called: Called) -> Iterator[Message]:
     for each in said.tool_call_results:
-        yield result(each.result, each.origin.tool_name)
+        yield result(each.result, each.origin.tool_name, failed=bool(each.error))
     parts = [*(Part(text=text) for text in said.texts if text), *(call(each.tool_name) for each in said.tool_calls)]
     if parts:
         yield Message(role=ROLES[said.role.value], parts=tuple(parts))

@@ -94,13 +94,12 @@ def _spoken(said: Any, name: str, fields: Mapping[str, Any], called: Called) -> 
 def _parts(fields: Mapping[str, Any], role: Role, called: Called) -> Iterator[Part]:
     """Text, tool results (Anthropic, Gemini and Bedrock put them into user messages), and calls by name."""
     content = fields.get("content") if fields.get("parts") is None else fields["parts"]
-    if isinstance(content, str) and (content or role == "tool"):
-        if role == "tool":
-            yield from result(content, called.get(str(fields.get("tool_call_id"))) or fields.get("name")).parts
-        else:
-            yield Part(text=content)
-    for block in content if isinstance(content, Sequence) and not isinstance(content, str) else ():
-        yield from _part(_plain(block), role, called)
+    if role == "tool":
+        yield from _answers(content, fields, called)
+    elif isinstance(content, str):
+        yield from [Part(text=content)] if content else []
+    else:
+        yield from _blocks(content, called)
     for each in [*(fields.get("tool_calls") or ()), *filter(None, [fields.get("function_call")])]:
         said = _plain(each)
         name = (said.get("function") or said).get("name")
@@ -108,14 +107,35 @@ def _parts(fields: Mapping[str, Any], role: Role, called: Called) -> Iterator[Pa
         yield call(name)
 
 
-def _part(block: Any, role: Role, called: Called) -> Iterator[Part]:
+def _answers(content: Any, fields: Mapping[str, Any], called: Called) -> Iterator[Part]:
+    """The result in a message of a tool: what its blocks do not say of it, the message says."""
+    name = called.get(str(fields.get("tool_call_id"))) or fields.get("name")
+    failed = fields.get("status") == "error"  # as in LangChain
+    if isinstance(content, str):
+        yield from result(content, name, failed=failed).parts
+        return
+    for part in _blocks(content, called):
+        if part.kind in ("text", "tool_result"):
+            yield replace(part, kind="tool_result", tool=part.tool or name, failed=part.failed or failed)
+        else:
+            yield part
+
+
+def _blocks(content: Any, called: Called) -> Iterator[Part]:
+    for block in content if isinstance(content, Sequence) else ():
+        yield from _part(_plain(block), called)
+
+
+def _part(block: Any, called: Called) -> Iterator[Part]:
     match block:
         case str(text):
             yield Part(text=text)
         case {"type": "tool_result", **rest}:
-            yield from result(rest.get("content"), called.get(str(rest.get("tool_use_id")))).parts
+            name, failed = called.get(str(rest.get("tool_use_id"))), bool(rest.get("is_error"))
+            yield from result(rest.get("content"), name, failed=failed).parts
         case {"toolResult": Mapping() as answer}:
-            yield from result(_of_bedrock(answer.get("content")), called.get(str(answer.get("toolUseId")))).parts
+            name, failed = called.get(str(answer.get("toolUseId"))), answer.get("status") == "error"
+            yield from result(_of_bedrock(answer.get("content")), name, failed=failed).parts
         case {"type": "tool_use" | "tool_call", "name": str(name)}:
             called[str(block.get("id"))] = name
             yield call(name)
@@ -127,7 +147,7 @@ def _part(block: Any, role: Role, called: Called) -> Iterator[Part]:
         case {"functionResponse": Mapping() as answer} | {"function_response": Mapping() as answer}:
             yield from result(answer.get("response"), answer.get("name")).parts
         case {"text": str(text)} if not block.get("thought"):
-            yield Part(text=text, kind="tool_result" if role == "tool" else "text")
+            yield Part(text=text)
 
 
 def _of_bedrock(content: Any) -> object:
