@@ -17,6 +17,12 @@ EVERYTHING = {"x-pegboard-exposure": "eager"}
 """Asks the other Pegboard to list its tools one by one: this board does the selection."""
 
 
+OF_CLIENTS = frozenset({"mcpServers", "mcp", "projects", "inputs"})
+"""Keys of clients' files, whose other keys are the client's own."""
+BESIDE = OF_CLIENTS | {"servers", "pegboard", "$schema"}
+"""Keys of a file that are no options of its own."""
+
+
 Config = Settings | str | Path | Mapping[str, Any] | None
 """Settings, the path of a settings file, or the content of such a file."""
 
@@ -27,16 +33,30 @@ def settings_of(config: Config, url: str | None, options: Mapping[str, Any]) -> 
         return _loaded(config, url, options)
     _check_names(options)
     files = [Path(config)] if isinstance(config, str | Path) else []
-    said = dict(options)
+    said, content = dict(options), _options_in(config) if isinstance(config, Mapping) else {}
     servers: dict[str, ServerSpec] = dict(said.pop("servers", None) or {})
-    if isinstance(config, Mapping):
+    if isinstance(config, Mapping) and not (content and config.keys().isdisjoint(OF_CLIENTS | {"servers"})):
         servers |= servers_of(config, Path("config"))
     if url is not None:
         servers[ANOTHER] = ServerSpec(name=ANOTHER, url=url, headers=EVERYTHING)
     if not servers:
-        return load_settings(files, **said)
-    of_files = load_settings(files, **said)
+        return load_settings(files, content=content, **said)
+    of_files = load_settings(files, content=content, **said)
     return of_files.model_copy(update={"servers": {**of_files.servers, **servers}})
+
+
+def _options_in(content: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that a file says besides its servers: a client's file in `pegboard`. Raises ConfigError."""
+    within = content.get("pegboard")
+    said = dict(within) if isinstance(within, Mapping) else {}
+    is_clients = not OF_CLIENTS.isdisjoint(content)
+    said |= {
+        name: value
+        for name, value in content.items()
+        if name not in BESIDE and (name in Settings.model_fields or not is_clients)
+    }
+    _check_names(said)
+    return said
 
 
 def _loaded(settings: Settings, url: str | None, options: Mapping[str, Any]) -> Settings:

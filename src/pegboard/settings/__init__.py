@@ -491,15 +491,16 @@ class Settings(BaseSettings):
         return spec.model_copy(update=told) if told else spec
 
 
-def load_settings(files: Sequence[Path] = (), **flags: Any) -> Settings:
+def load_settings(files: Sequence[Path] = (), *, content: Mapping[str, Any] | None = None, **flags: Any) -> Settings:
     """Settings from configuration files (later ones override), the environment, and flags that are not None.
+    ``content`` is that of another file, without servers.
 
     Raises ConfigError naming the file, the option and what to do.
 
     >>> load_settings(profile="semantic").profile
     'semantic'
     """
-    from_files: dict[str, Any] = {}
+    from_files: dict[str, Any] = dict(content or {})
     servers: dict[str, Any] = {}
     for path in files:
         document = _from_its_folder(read_file(path), path)
@@ -513,7 +514,8 @@ def load_settings(files: Sequence[Path] = (), **flags: Any) -> Settings:
         return Settings(**(fields | {"servers": servers} | given))
     except ValidationError as error:
         raise ConfigError(
-            f"{_origin(error, files, given)}: {sentences(error)}.", remedy="`pegboard doctor` checks a configuration."
+            f"{_origin(error, files, {**(content or {}), **given})}: {sentences(error)}.",
+            remedy="`pegboard doctor` checks a configuration.",
         ) from error
     except SettingsError as error:
         raise ConfigError(
