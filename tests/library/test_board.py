@@ -14,7 +14,7 @@ import pytest
 
 from gateway_processes import GatewayProcess
 from pegboard import AgentState, Board, Call, Outcome, ToolId
-from pegboard.errors import ArgumentsInvalid, CatalogError, ConfigError, ToolNotAvailable
+from pegboard.errors import ArgumentsInvalid, CatalogError, ConfigError, StoreError, ToolNotAvailable
 from pegboard.model import Decision, Server, ServerName, Session, Turn
 from pegboard.stores import MemorySessions
 from pegboard.testing import FakeClock, FakeEncoder, fake_tool
@@ -320,6 +320,21 @@ def test_a_function_that_raises_is_a_result_that_says_so_and_is_observed(board_w
     result = board.execute_now(Call(name="breaks"), board.route_now("breaks"))
 
     assert (result.is_error, json.loads(result.text)) == (True, {"error": "OSError", "message": "no water"})
+
+
+@pytest.mark.parametrize("error", [StoreError("the store is not there", remedy=""), OSError("no route to host")])
+def test_a_tool_that_has_run_is_no_error_where_the_store_fails_afterwards(
+    error: Exception, board_with: Callable[..., Board], caplog: pytest.LogCaptureFixture
+) -> None:
+    class Failing(MemorySessions):
+        async def save(self, session: Session) -> None:
+            raise error
+
+    board = board_with(tide, store=Failing(FakeClock()))
+    result = board.execute_now(Call(name="tide", arguments={"harbour": "a"}), board.route_now(TIDE, session="ada"))
+
+    assert (result.is_error, result.structured) == (False, {"harbour": "a", "hour": 17})
+    assert "A call of local/tide was made and could not be recorded" in caplog.text
 
 
 def test_a_schema_alone_can_be_routed_and_checked_but_not_called(board_with: Callable[..., Board]) -> None:

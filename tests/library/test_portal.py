@@ -2,10 +2,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from contextvars import ContextVar
 
 import pytest
 
 from pegboard.library.portal import Portal
+
+WHO = ContextVar("WHO", default="nobody")
 
 
 async def name() -> str:
@@ -60,3 +63,24 @@ def test_work_inside_may_wait_for_more_work_but_not_block_for_it() -> None:
 
     assert portal.run(outer()) == "pegboard"
     portal.close()
+
+
+def test_a_function_in_a_thread_of_the_portal_has_the_callers_context_and_ends_before_closing_does() -> None:
+    portal, go, ended = Portal(), threading.Event(), threading.Event()
+
+    def function(number: int) -> tuple[int, str]:
+        go.wait(60)
+        ended.set()
+        return number, WHO.get()
+
+    async def outer() -> tuple[int, str]:
+        WHO.set("ada")
+        called = asyncio.create_task(portal.in_thread(function, 7))
+        await asyncio.sleep(0)
+        go.set()
+        return await called
+
+    assert portal.run(outer()) == (7, "ada")
+    portal.close()
+    assert ended.is_set()
+    assert not any(thread.name.startswith("pegboard") for thread in threading.enumerate())

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sysconfig
 from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
+from threading import Barrier, Thread
 
 import pytest
 
-from pegboard import Board
+from pegboard import Board, Result, ToolId
 from pegboard.testing import FakeEncoder
 
 THREADS = 8
@@ -41,3 +42,28 @@ def test_threads_route_and_search_while_others_add_and_remove_tools(profile: str
         assert [tool.name for tool in board.catalog.tools] == ["high_tide"]
     assert all(seen)
     assert len(seen) == ROUNDS * THREADS // 2 * 3
+
+
+def test_functions_that_use_the_board_do_not_wait_for_each_others_threads() -> None:
+    functions = min(32, (os.cpu_count() or 1) + 4) + 1  # one more than the pool of a loop has threads
+    all_run, answers = Barrier(functions), list[Result]()
+
+    def sub_agent(task: str) -> str:
+        """Delegates a task"""
+        all_run.wait(60)
+        return str([tool.name for tool in board.search_now(task).tools])
+
+    board = Board([sub_agent, FIXED], encoder=FakeEncoder())
+    board.route_now("high tide")
+
+    def work() -> None:
+        answers.append(board.call_now(ToolId("local", "sub_agent"), {"task": "when the tide is high"}))
+
+    threads = [Thread(target=work, daemon=True) for _ in range(functions)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+
+    assert [(each.is_error, "high_tide" in each.text) for each in answers] == [(False, True)] * functions
+    board.close()

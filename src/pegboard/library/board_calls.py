@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import inspect
+import logging
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
 from pegboard.errors import NotApproved, SpendLimitReached, StoreError
-from pegboard.library.execution import outcome, result_of_error, result_of_server, result_of_value
+from pegboard.library.execution import is_control_flow, outcome, result_of_error, result_of_server, result_of_value
 from pegboard.library.given_tools import Function
-from pegboard.library.portal import in_thread
 from pegboard.library.runtime import BoardRuntime
 from pegboard.library.turns import answered
-from pegboard.model import JsonObject, Result, Session, Tool, ToolId
+from pegboard.model import JsonObject, Outcome, Result, Session, Tool, ToolId
 from pegboard.routing.economics.tool_prices import stated_usd
 
+LOGGER = logging.getLogger(__name__)
 UNNAMED = Session().id
 
 
@@ -35,8 +36,9 @@ async def called(
     session: Session,
     admit: Callable[[ToolId], None],
 ) -> Result:
-    """The result of a call. Whatever a tool raises becomes an error result, and so does a spend limit that is reached
-    or a definition that ``admit`` raises NotApproved for: the tool is not called then."""
+    """The result of a call. Whatever a tool raises becomes an error result, except what pauses a graph of LangGraph,
+    and so does a spend limit that is reached or a definition that ``admit`` raises NotApproved for: the tool is not
+    called then."""
     try:
         admit(tool.id)
         async with _charged(shared, session, tool) as end:
@@ -55,16 +57,26 @@ async def _executed(
         if function is None:
             result = result_of_server(tool, await shared.wait(shared.call(tool, arguments)))
         else:
-            value = await in_thread(function, arguments)
+            value = await shared.in_thread(function, arguments)
             result = result_of_value(tool, await value if inspect.isawaitable(value) else value)
-    except Exception as error:  # noqa: BLE001 - the model is told whatever a tool raises
+    except Exception as error:  # the model is told whatever a tool raises
+        if is_control_flow(error):
+            raise
         failure, result = error, result_of_error(tool, error)
-    seconds = time.monotonic() - started
-    parts = await shared.wait(shared.opened())
-    shared.observe(outcome(tool, seconds, failed=result.is_error, error=failure))
-    if not result.is_error:
-        await shared.wait(answered(parts.sessions, session, tool))
+    seen = outcome(tool, time.monotonic() - started, failed=result.is_error, error=failure)
+    try:
+        await _recorded(shared, session, seen)
+    except Exception as error:  # noqa: BLE001 - the tool has run: after an error the model would call it again
+        LOGGER.warning("A call of %s was made and could not be recorded: %s", tool, error)
     return result, failure
+
+
+async def _recorded(shared: BoardRuntime, session: Session, seen: Outcome) -> None:
+    """Count a call, and remember that its tool answered."""
+    parts = await shared.wait(shared.opened())
+    shared.observe(seen)
+    if seen.success:
+        await shared.wait(answered(parts.sessions, session, seen.tool))
 
 
 @asynccontextmanager
@@ -96,6 +108,6 @@ async def _left(held: AsyncExitStack, failure: Exception | None) -> None:
             await held.aclose()
         else:
             await held.__aexit__(type(failure), failure, failure.__traceback__)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - the tool has run, and the charge is kept and settled later
         if error is not failure:
-            raise
+            LOGGER.warning("A charge could not be settled, and is tried again: %s", error)

@@ -51,3 +51,10 @@ def outcome(tool: ToolId, seconds: float, *, failed: bool, error: Exception | No
 def _never_answered(error: Exception | None) -> bool:
     """Does not import the MCP SDK: its errors can only occur once it is loaded. Earlier versions lack the name."""
     return isinstance(error, (UpstreamError, getattr(sys.modules.get("mcp"), "MCPError", UpstreamError)))
+
+
+def is_control_flow(error: Exception) -> bool:
+    """Whether an exception pauses or leaves a graph of LangGraph, as `interrupt` does: it is no failure, and has to
+    reach the graph. Does not import LangGraph, as it can only occur once that is loaded."""
+    kind = getattr(sys.modules.get("langgraph.errors"), "GraphBubbleUp", None)
+    return kind is not None and isinstance(error, kind)

@@ -8,11 +8,15 @@ import threading
 from collections.abc import Callable, Collection, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
+from contextvars import copy_context
+from functools import partial
 from typing import Any, TypeVar
 
 from anyio import to_thread
 
 LOGGER = logging.getLogger(__name__)
+MOST_FUNCTIONS = 1000
+"""Functions of callers that run at once in threads of a portal, which are made as they are needed."""
 T = TypeVar("T")
 
 
@@ -27,6 +31,7 @@ class Portal:
         self._lock = threading.RLock()  # a garbage collection within `_running` may come to `end`
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
+        self._functions: ThreadPoolExecutor | None = None
 
     @property
     def started(self) -> bool:
@@ -52,6 +57,14 @@ class Portal:
         future = asyncio.run_coroutine_threadsafe(work, loop)
         return await (asyncio.wrap_future(future) if _in_asyncio() else _waited(future))
 
+    async def in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Call a caller's blocking function without blocking the current loop. The portal's own work does not need its
+        thread: the function may wait for the portal, however many others do."""
+        if threading.current_thread() is not self._thread:
+            return await in_thread(function, *arguments)
+        run = partial(copy_context().run, function, *arguments)
+        return await asyncio.get_running_loop().run_in_executor(self._functions, run)
+
     def close(self) -> None:
         """Stop the loop and its thread. A closed portal starts again when it is used."""
         with self._lock:
@@ -75,7 +88,9 @@ class Portal:
         with self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
-                self._thread = threading.Thread(target=_serve, args=(self._loop,), name="pegboard", daemon=True)
+                self._functions = ThreadPoolExecutor(MOST_FUNCTIONS, thread_name_prefix="pegboard-function")
+                given = self._loop, self._functions
+                self._thread = threading.Thread(target=_serve, args=given, name="pegboard", daemon=True)
                 self._thread.start()
             return self._loop
 
@@ -113,10 +128,10 @@ def _begin_end(loop: asyncio.AbstractEventLoop, work: Callable[[], Coroutine[Any
     loop.create_task(work()).add_done_callback(stop)
 
 
-def _serve(loop: asyncio.AbstractEventLoop) -> None:
+def _serve(loop: asyncio.AbstractEventLoop, functions: ThreadPoolExecutor) -> None:
     """Like `asyncio.Runner`, which would start a thread to stop the executor: from Python 3.12 on, an exiting
     interpreter cannot."""
-    with closing(loop), ThreadPoolExecutor(thread_name_prefix="pegboard") as executor:
+    with closing(loop), functions, ThreadPoolExecutor(thread_name_prefix="pegboard") as executor:
         loop.set_default_executor(executor)
         loop.run_forever()
         loop.run_until_complete(_cancelled(asyncio.all_tasks(loop)))

@@ -8,7 +8,7 @@ import ctypes
 import logging
 import threading
 import weakref
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from pegboard import operating_system
@@ -85,6 +85,10 @@ class BoardRuntime:
 
     async def wait(self, work: Coroutine[Any, Any, T]) -> T:
         return await self._portal.wait(work)
+
+    async def in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Call a caller's blocking function without blocking the caller's loop; the function may use the board."""
+        return await self._portal.in_thread(function, *arguments)
 
     async def opened(self) -> Parts:
         """The parts; call it in the portal's loop."""
