@@ -12,6 +12,7 @@ from langchain.agents.middleware import AgentMiddleware, AgentState
 from langchain_core.messages import HumanMessage, SystemMessage
 from langchain_core.tools import InjectedToolCallId, tool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command, interrupt
 
 from pegboard.gateways.langchain import ToolAttentionMiddleware
 from pegboard.gateways.langchain.scripted_model import ScriptedModel, calls
@@ -141,6 +142,52 @@ def test_a_tool_that_raises_is_observed_and_the_error_goes_on_as_without_us(town
 
 
 @pytest.mark.requirement("000.query")
+@pytest.mark.parametrize("way", ["sync", "async"])
+@pytest.mark.parametrize("whose", ["the agent's", "the board's"])
+def test_a_tool_that_interrupts_the_graph_goes_on_after_it_and_has_not_failed(
+    town_agents: Any, whose: str, way: str
+) -> None:
+    def pay(amount: int) -> str:
+        """Pay an amount at the till"""
+        return f"{interrupt('May I pay?')} {amount}"
+
+    model = ScriptedModel(steps=[calls(("pay", {"amount": 5})), "done"])
+    own, tools = ([], [tool(pay)]) if whose == "the agent's" else ([pay], [])
+    agent = town_agents.agent(model, *own, tools=tools, checkpointer=InMemorySaver())
+    board, thread, outcomes = town_agents.middlewares[0].attention.board, {"configurable": {"thread_id": "1"}}, []
+    board._shared.observe = outcomes.append
+
+    async def run(given: Any) -> Any:
+        return agent.invoke(given, thread) if way == "sync" else await agent.ainvoke(given, thread)
+
+    asked = asyncio.run(run(asks("pay 5 at the till")))
+    assert [each.value for each in asked["__interrupt__"]] == ["May I pay?"]
+    assert outcomes == []
+
+    assert answers(asyncio.run(run(Command(resume="yes")))) == [("pay", "success", "yes 5")]
+    assert [each.success for each in outcomes] == [True]
+
+
+async def test_a_call_that_is_cancelled_has_not_failed(town_agents: Any) -> None:
+    entered, outcomes = asyncio.Event(), []
+
+    @tool
+    async def get_tides(harbour: str) -> str:
+        """Get the high tide times of a harbour"""
+        entered.set()
+        return str(await asyncio.Event().wait())
+
+    agent = town_agents.agent(ScriptedModel(steps=[tide]), tools=[get_tides])
+    town_agents.middlewares[0].attention.board._shared.observe = outcomes.append
+    running = asyncio.create_task(agent.ainvoke(asks(TIDE)))
+    await entered.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+
+    assert outcomes == []
+
+
 def test_after_a_tools_result_the_query_has_it_where_asked(town_agents: Any) -> None:
     """Multi-hop: which tool is needed shows in what the first one said (Tool Attention, section 8)."""
 

@@ -20,6 +20,7 @@ from pegboard.gateways.langchain.model_request import Rendering
 from pegboard.gateways.langchain.shaped_messages import Answer, ShapedMessages
 from pegboard.gateways.langchain.tools import AGENT
 from pegboard.library.board_results import READ_RESULT
+from pegboard.library.execution import is_control_flow
 from pegboard.model import AgentState, Outcome, ToolId
 
 
@@ -87,11 +88,13 @@ class ToolAttentionMiddleware(AgentMiddleware[ToolAttentionState, Any, Any]):
             return refusal(request.tool_call, error) if _unknown(request, other) else other
         if not admitted.fits:
             return _under(request.tool_call, admitted, handler(_for(request, admitted)))
-        started, answer = time.monotonic(), None
+        started = time.monotonic()
         try:
             answer = handler(_for(request, admitted))
-        finally:
-            self._observe(admitted.tool, started, answer)
+        except Exception as error:
+            self._observe(admitted.tool, started, error)
+            raise
+        self._observe(admitted.tool, started, answer)
         return _under(request.tool_call, admitted, self._shaper(request, admitted).of(answer))
 
     async def awrap_tool_call(
@@ -111,11 +114,13 @@ class ToolAttentionMiddleware(AgentMiddleware[ToolAttentionState, Any, Any]):
             return refusal(request.tool_call, error) if _unknown(request, other) else other
         if not admitted.fits:
             return _under(request.tool_call, admitted, await handler(_for(request, admitted)))
-        started, answer = time.monotonic(), None
+        started = time.monotonic()
         try:
             answer = await handler(_for(request, admitted))
-        finally:
-            self._observe(admitted.tool, started, answer)
+        except Exception as error:
+            self._observe(admitted.tool, started, error)
+            raise
+        self._observe(admitted.tool, started, answer)
         return _under(request.tool_call, admitted, await self._shaper(request, admitted).aof(answer))
 
     def close(self) -> None:
@@ -131,10 +136,11 @@ class ToolAttentionMiddleware(AgentMiddleware[ToolAttentionState, Any, Any]):
             asked=asked_in(request.state.get("messages") or (), request.tool_call),
         )
 
-    def _observe(self, tool: ToolId, started: float, answer: Answer | None) -> None:
-        """Record the outcome of a registered tool; the board records its own tools and knows whose failure it was."""
-        if tool.server == AGENT:
-            failed = answer is None or (isinstance(answer, ToolMessage) and answer.status == "error")
+    def _observe(self, tool: ToolId, started: float, answer: Answer | Exception) -> None:
+        """Record the outcome of a registered tool; the board records its own tools and knows whose failure it was.
+        A call that was interrupted or cancelled has none."""
+        if tool.server == AGENT and not (isinstance(answer, Exception) and is_control_flow(answer)):
+            failed = isinstance(answer, Exception) or (isinstance(answer, ToolMessage) and answer.status == "error")
             latency = (time.monotonic() - started) * 1000
             outcome = Outcome(tool=tool, success=not failed, latency_ms=latency, failure="tool" if failed else None)
             self.attention.board.observe(outcome)
