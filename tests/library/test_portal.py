@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextvars import ContextVar
 
 import pytest
@@ -84,3 +85,32 @@ def test_a_function_in_a_thread_of_the_portal_has_the_callers_context_and_ends_b
     portal.close()
     assert ended.is_set()
     assert not any(thread.name.startswith("pegboard") for thread in threading.enumerate())
+
+
+def test_work_that_comes_while_a_portal_closes_waits_and_runs_on_the_next_loop() -> None:
+    portal, closing, go = Portal(), threading.Event(), threading.Event()
+
+    async def loop() -> int:
+        return id(asyncio.get_running_loop())
+
+    async def last() -> None:
+        closing.set()
+        await asyncio.to_thread(go.wait, 60)
+
+    async def never() -> None:
+        await asyncio.Event().wait()
+
+    with ThreadPoolExecutor(4) as pool:
+        portal.run(loop())
+        running = pool.submit(portal.run, never())
+        closed = pool.submit(portal.close, last)
+        assert closing.wait(60)
+        later = pool.submit(portal.run, name()), pool.submit(asyncio.run, portal.wait(name()))
+        go.set()
+
+        assert [each.result(60) for each in later] == ["pegboard", "pegboard"]
+        closed.result(60)
+        with pytest.raises(CancelledError):
+            running.result(60)
+    portal.close()
+    assert not portal.started

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import sysconfig
-from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier, Thread
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from contextlib import suppress
+from threading import Barrier, Event, Thread
 
 import pytest
 
 from pegboard import Board, Result, ToolId
+from pegboard.library import runtime
 from pegboard.testing import FakeEncoder
 
 THREADS = 8
@@ -67,3 +69,47 @@ def test_functions_that_use_the_board_do_not_wait_for_each_others_threads() -> N
 
     assert [(each.is_error, "high_tide" in each.text) for each in answers] == [(False, True)] * functions
     board.close()
+
+
+def test_a_board_that_is_closed_beside_its_use_opens_again_whole() -> None:
+    board, ended = Board([FIXED], encoder=FakeEncoder()), Event()
+    board.route_now("high tide")
+
+    def use() -> None:
+        while not ended.is_set():
+            with suppress(CancelledError):
+                board.route_now("high tide")
+
+    with ThreadPoolExecutor(2) as pool:
+        users = [pool.submit(use) for _ in range(2)]
+        for _ in range(20):
+            board.close()
+        ended.set()
+    assert [each.result() for each in users] == [None, None]
+    board.close()
+    assert [tool.name for tool in board.route_now("high tide").tools] == ["high_tide"]
+    board.close()
+
+
+def test_a_board_whose_closing_fails_is_closed_and_the_others_too(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken_fleet() -> None:
+        raise OSError("no servers")
+
+    monkeypatch.setattr(runtime, "_fleet", broken_fleet)
+    whole = Board([FIXED], encoder=FakeEncoder())
+    broken = Board([FIXED], encoder=FakeEncoder(), config={"servers": {"none": {"command": "true"}}})
+    for _ in range(2):
+        with pytest.raises(OSError, match="no servers"):
+            broken.route_now("high tide")
+        with pytest.raises(OSError, match="no servers"):
+            broken.close()
+        broken.close()
+    with pytest.raises(OSError, match="no servers"):
+        broken.route_now("high tide")
+    whole.route_now("high tide")
+    runtime._close_all()
+
+    assert "A board could not be closed cleanly" in caplog.text
+    assert not any(each._shared._portal.started for each in (broken, whole))

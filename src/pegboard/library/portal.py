@@ -27,7 +27,14 @@ class Portal:
     the portal may only use `wait`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, begin: Callable[[], None] = lambda: None) -> None:
+        self._begin = begin
+        """Makes what is bound to a loop, when one starts."""
+        self._closing = threading.Lock()
+        self._open = threading.Event()
+        """Not set while a thread closes: others wait for it, and start the next loop."""
+        self._open.set()
+        self._ended = threading.Event()
         self._lock = threading.RLock()  # a garbage collection within `_running` may come to `end`
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
@@ -42,7 +49,7 @@ class Portal:
         if threading.current_thread() is self._thread:
             work.close()
             raise RuntimeError("Code that runs inside the board cannot block on the board: use the async method.")
-        future = asyncio.run_coroutine_threadsafe(work, self._running())
+        future = self._submitted(work)
         try:
             return future.result()
         except BaseException:
@@ -51,10 +58,11 @@ class Portal:
 
     async def wait(self, work: Coroutine[Any, Any, T]) -> T:
         """Run the coroutine without blocking the caller's loop. Cancelling the caller cancels it."""
-        loop = self._running()
         if threading.current_thread() is self._thread:
             return await work
-        future = asyncio.run_coroutine_threadsafe(work, loop)
+        if not self._open.is_set():
+            await in_thread(self._open.wait)
+        future = self._submitted(work)
         return await (asyncio.wrap_future(future) if _in_asyncio() else _waited(future))
 
     async def in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
@@ -65,13 +73,27 @@ class Portal:
         run = partial(copy_context().run, function, *arguments)
         return await asyncio.get_running_loop().run_in_executor(self._functions, run)
 
-    def close(self) -> None:
-        """Stop the loop and its thread. A closed portal starts again when it is used."""
-        with self._lock:
-            loop, thread, self._loop, self._thread = self._loop, self._thread, None, None
-        if loop is not None and thread is not None:
-            loop.call_soon_threadsafe(loop.stop)
-            thread.join()
+    def close(self, last: Callable[[], Coroutine[Any, Any, None]] | None = None) -> None:
+        """Run the last work, then stop the loop and its thread; work beside it is cancelled, and work that comes
+        meanwhile waits. A closed portal starts again when it is used. Raises RuntimeError inside the portal."""
+        if threading.current_thread() is self._thread:
+            raise RuntimeError("Code that runs inside the board cannot close the board.")
+        with self._closing:
+            with self._lock:
+                loop, thread, ended = self._loop, self._thread, self._ended
+                if loop is None or thread is None:
+                    return
+                self._open.clear()
+            try:
+                if last is not None:
+                    asyncio.run_coroutine_threadsafe(last(), loop).result()
+            finally:
+                loop.call_soon_threadsafe(loop.stop)
+                ended.wait()
+                with self._lock:
+                    self._loop = self._thread = None
+                    self._open.set()
+        thread.join()
 
     def end(self, work: Callable[[], Coroutine[Any, Any, None]]) -> threading.Thread | None:
         """Run the last work and stop, waiting for neither; the thread that does so, if there is one.
@@ -84,15 +106,22 @@ class Portal:
             loop.call_soon_threadsafe(_begin_end, loop, work)
         return thread
 
+    def _submitted(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        while True:
+            self._open.wait()
+            with self._lock:  # no loop ends between choosing it and giving it the work
+                if self._open.is_set():
+                    return asyncio.run_coroutine_threadsafe(work, self._running())
+
     def _running(self) -> asyncio.AbstractEventLoop:
-        with self._lock:
-            if self._loop is None:
-                self._loop = asyncio.new_event_loop()
-                self._functions = ThreadPoolExecutor(MOST_FUNCTIONS, thread_name_prefix="pegboard-function")
-                given = self._loop, self._functions
-                self._thread = threading.Thread(target=_serve, args=given, name="pegboard", daemon=True)
-                self._thread.start()
-            return self._loop
+        if self._loop is None:
+            self._begin()
+            self._loop, self._ended = asyncio.new_event_loop(), threading.Event()
+            self._functions = ThreadPoolExecutor(MOST_FUNCTIONS, thread_name_prefix="pegboard-function")
+            given = self._loop, self._functions, self._ended
+            self._thread = threading.Thread(target=_serve, args=given, name="pegboard", daemon=True)
+            self._thread.start()
+        return self._loop
 
 
 async def in_thread(function: Callable[..., T], *arguments: Any) -> T:
@@ -128,14 +157,17 @@ def _begin_end(loop: asyncio.AbstractEventLoop, work: Callable[[], Coroutine[Any
     loop.create_task(work()).add_done_callback(stop)
 
 
-def _serve(loop: asyncio.AbstractEventLoop, functions: ThreadPoolExecutor) -> None:
+def _serve(loop: asyncio.AbstractEventLoop, functions: ThreadPoolExecutor, ended: threading.Event) -> None:
     """Like `asyncio.Runner`, which would start a thread to stop the executor: from Python 3.12 on, an exiting
     interpreter cannot."""
     with closing(loop), functions, ThreadPoolExecutor(thread_name_prefix="pegboard") as executor:
         loop.set_default_executor(executor)
-        loop.run_forever()
-        loop.run_until_complete(_cancelled(asyncio.all_tasks(loop)))
-        loop.run_until_complete(loop.shutdown_asyncgens())
+        try:
+            loop.run_forever()
+            loop.run_until_complete(_cancelled(asyncio.all_tasks(loop)))
+            loop.run_until_complete(loop.shutdown_asyncgens())
+        finally:
+            ended.set()  # before its functions end, which may wait for the next loop
 
 
 async def _cancelled(tasks: Collection[asyncio.Task[Any]]) -> None:

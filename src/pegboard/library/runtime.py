@@ -56,7 +56,7 @@ class BoardRuntime:
         _runtimes.add(self)
 
     def _begin(self) -> None:
-        self._portal = Portal()
+        self._portal = Portal(self._bind)
         self._bind()
         self._parts: Parts | None = None
         self._fleet: Fleet | None = None
@@ -95,7 +95,7 @@ class BoardRuntime:
         if self._parts is not None:
             return self._parts
         async with self._opening:
-            if self._parts is None:
+            if self._parts is None and not self._ended.is_set():
                 parts = await asyncio.to_thread(default_parts, self.settings, **self._replaced)
                 if self.settings.enabled_servers:
                     await self._start(parts)
@@ -106,7 +106,9 @@ class BoardRuntime:
                 )
                 self._counting = asyncio.create_task(_run(self._usage, self._charges, parts, self._approvals))
                 self._parts = parts
-            return self._parts
+        while self._parts is None:
+            await asyncio.Event().wait()  # until this loop, which is being closed, cancels it
+        return self._parts
 
     def listed(self) -> Mapping[str, tuple[Server, tuple[Tool, ...]]]:
         """The current tools of the servers, without those that are held back."""
@@ -152,13 +154,8 @@ class BoardRuntime:
         return {tool: each for tool, each in known.items() if tool.name}
 
     def close(self) -> None:
-        """Stop servers, stores and the thread. Using it again opens it again."""
-        if self._portal.started:
-            try:
-                self._portal.run(self._closed())
-            finally:
-                self._portal.close()
-        self._bind()
+        """Stop servers, stores and the thread; turns that run are cancelled. Using it again opens it again."""
+        self._portal.close(self._closed)
 
     def abandon(self) -> None:
         """Close without waiting for it: for the garbage collector, which runs in any thread at any time."""
@@ -230,6 +227,14 @@ class BoardRuntime:
 
     async def _closed(self) -> None:
         self._ended.set()
+        async with self._opening:
+            try:
+                await self._stopped()
+            finally:
+                self._parts = self._fleet = self._serving = self._usage = self._counting = None
+                self._charges = self._shaper = self._approvals = None
+
+    async def _stopped(self) -> None:
         if self._serving is not None:
             await self._serving
         if self._counting is not None and self._usage is not None:
@@ -242,8 +247,6 @@ class BoardRuntime:
                 await self._parts.learner.book.flush()
         if self._parts is not None:
             await self._parts.close()
-        self._parts = self._fleet = self._serving = self._usage = self._counting = None
-        self._charges = self._shaper = self._approvals = None
 
 
 def _fleet() -> tuple[type[Fleet], type[UpstreamLimits]]:
@@ -297,7 +300,10 @@ def _never_finalize(theirs: object) -> None:
 def _close_all() -> None:
     """Close what is still open when the interpreter exits, and wait for what is just being closed."""
     for runtime in list(_runtimes):
-        runtime.close()
+        try:
+            runtime.close()
+        except Exception:
+            LOGGER.exception("A board could not be closed cleanly")
     for thread in list(_ending):
         thread.join(END_SECONDS)
 
