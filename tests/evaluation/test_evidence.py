@@ -64,3 +64,12 @@ def test_too_few_queries_are_refused_with_what_to_do(town: Catalog) -> None:
 
     with pytest.raises(ConfigError, match=r"19 of 21 queries .* 1 labels name tools .* Label more"):
         evidence([*few, *unusable], town)
+
+
+def test_a_damaged_file_of_observations_is_named(tmp_path: Path) -> None:
+    packed = bytearray(gzip.compress(b'{"query": "a", "called": [["s", "n"]]}\n' * 50))
+    packed[15:20] = b"\xff" * 5
+    (path := tmp_path / "observed.jsonl.gz").write_bytes(packed)
+
+    with pytest.raises(CatalogError, match="Cannot read"):
+        read_observed(path)

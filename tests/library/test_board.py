@@ -337,6 +337,16 @@ def test_a_tool_that_has_run_is_no_error_where_the_store_fails_afterwards(
     assert "A call of local/tide was made and could not be recorded" in caplog.text
 
 
+def test_a_function_that_returns_bytes_which_are_no_text_has_not_failed(board_with: Callable[..., Board]) -> None:
+    def picture() -> bytes:
+        """A picture"""
+        return b"\x89PNG"
+
+    result = board_with(picture).call_now(ToolId("local", "picture"), {})
+
+    assert (result.is_error, result.text) == (False, "\ufffdPNG")
+
+
 def test_a_schema_alone_can_be_routed_and_checked_but_not_called(board_with: Callable[..., Board]) -> None:
     board = board_with([{"name": "tide"}])
     decision = board.route_now(TIDE)

@@ -12,7 +12,7 @@ import pytest
 
 from pegboard import Board
 from pegboard.errors import CatalogError, ConfigError
-from pegboard.library.skill_folders import manifests
+from pegboard.library.skill_folders import manifests, read_skill
 from pegboard.testing import FakeEncoder
 
 TIDE = {"name": "tide", "description": "When the tide is high at a harbour"}
@@ -244,3 +244,9 @@ def test_skills_and_agents_of_a_configuration_are_those_of_its_boards(
     (tmp_path / "pegboard.toml").write_text("[items]\nmost = { tool = 1 }\n")
     with pytest.raises(ConfigError, match="items"):
         Board([TIDE], config=tmp_path / "pegboard.toml", **options)
+
+
+def test_an_empty_name_in_a_skill_is_that_of_its_folder(tmp_path: Path) -> None:
+    (tmp_path / "SKILL.md").write_text("---\nname:\ndescription: Writes a mail\n---\nbody\n")
+
+    assert read_skill(tmp_path / "SKILL.md").name == tmp_path.name

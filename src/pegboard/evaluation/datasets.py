@@ -123,7 +123,7 @@ def read_observed(path: Path) -> tuple[Query, ...]:
     try:
         with (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8") as lines:
             return tuple(_observed(line, path, number) for number, line in enumerate(lines, 1) if line.strip())
-    except (OSError, EOFError, UnicodeDecodeError) as error:
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         raise CatalogError(
             f"Cannot read {str(path)!r}: {error}.", remedy="Check the path given with --observed."
         ) from error

@@ -17,9 +17,14 @@ def result_of_value(tool: ToolId, value: object) -> Result:
     """The result of a function: text as it is, anything else as JSON."""
     if isinstance(value, Result):
         return value
-    plain = to_jsonable_python(value, fallback=str)
+    plain = to_jsonable_python(_readable(value), fallback=str)
     text = plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False)
     return Result(tool=tool, content=({"type": "text", "text": text},), structured=plain)
+
+
+def _readable(value: object) -> object:
+    """Bytes that are no text, by themselves, as what can be read of them: the function has run."""
+    return value.decode(errors="replace") if isinstance(value, bytes | bytearray) else value
 
 
 def result_of_server(tool: ToolId, answer: Mapping[str, Any]) -> Result:

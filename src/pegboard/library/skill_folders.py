@@ -63,7 +63,8 @@ def _front_matter(head: str) -> dict[str, str]:
         said = yaml.safe_load(head)
     except yaml.YAMLError:
         return dict(_by_line(head))
-    return {str(key): str(each) for key, each in said.items()} if isinstance(said, Mapping) else {}
+    texts = said.items() if isinstance(said, Mapping) else ()
+    return {str(key): str(each) for key, each in texts if each is not None}
 
 
 def _by_line(head: str) -> Iterator[tuple[str, str]]:
