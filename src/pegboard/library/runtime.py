@@ -95,7 +95,7 @@ class BoardRuntime:
         if self._parts is not None:
             return self._parts
         async with self._opening:
-            if self._parts is None and not self._ended.is_set():
+            if not self._ended.is_set() and self._parts is None:
                 parts = await asyncio.to_thread(default_parts, self.settings, **self._replaced)
                 if self.settings.enabled_servers:
                     await self._start(parts)

@@ -257,7 +257,7 @@ class Gateway:
         await self.view.started()
         view = self._caller_view
         rights = view.turn("", turn.session, caller)
-        state = replace(turn.state, auth=rights.scopes, tool_outputs=rights.state.tool_outputs)
+        state = replace(turn.state, auth=rights.scopes or frozenset(), tool_outputs=rights.state.tool_outputs)
         turn = replace(turn, scopes=rights.scopes, only=rights.only, habits=rights.habits, state=state)
         board, names = view.board, view.names(caller)
         await board.index_words()
