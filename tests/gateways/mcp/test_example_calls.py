@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pegboard.catalog.ingest.mcp import tools_from_list_result
-from pegboard.gateways.mcp.gateway.example_calls import example_arguments
+from pegboard.gateways.mcp.gateway.example_calls import example_arguments, signature
 from pegboard.routing import check_arguments_now
 from pegboard.testing import fake_tool
 from servers.scripted import TOOLS
@@ -66,3 +66,11 @@ def test_a_schema_that_leads_nowhere_ends_in_a_placeholder(schema: Any) -> None:
     whole = {"type": "object", "properties": {"a": schema}, "required": ["a", 7]}
 
     assert example_arguments(fake_tool("x", schema=whole)) in ({"a": "<a>"}, {"a": {}})
+
+
+@pytest.mark.parametrize("required", [True, "a", {"a": True}, 7, None])
+def test_what_is_required_in_no_list_is_optional(required: Any) -> None:
+    inner = {"type": "object", "properties": {"b": {"type": "string"}}, "required": required}
+    tool = fake_tool("save", schema={"properties": {"a": inner}, "required": required})
+
+    assert signature("save", tool) == "save(a?: {b?: string})"

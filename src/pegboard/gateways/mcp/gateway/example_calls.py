@@ -123,7 +123,9 @@ def _parameters(schema: Mapping[str, Any], depth: int) -> list[str]:
     properties = schema.get("properties")
     if not isinstance(properties, Mapping):
         return []
-    required = schema.get("required") or ()
+    required = schema.get("required")
+    if not isinstance(required, list):  # drafts before 4 have a flag here
+        required = []
     ordered = sorted(properties.items(), key=lambda item: item[0] not in required)
     return [f"{name}{'' if name in required else '?'}: {_type(of, depth)}" for name, of in ordered]
 
