@@ -26,6 +26,7 @@ class DocumentIndex:
     def __init__(self, documents: Documents) -> None:
         self.documents = documents
         self._words = Bm25f(documents, weights=WEIGHTS)
+        self._terms = [frozenset(terms(" ".join(document.values()))) for document in documents]
 
     def best(self, query: str) -> list[tuple[int, float]]:
         """Place and score of each document that has enough of the query's words, best first."""
@@ -41,5 +42,4 @@ class DocumentIndex:
         return [found for found in ranked if self._has_enough(found[0], words)]
 
     def _has_enough(self, place: int, words: set[str]) -> bool:
-        there = set(terms(" ".join(self.documents[place].values())))
-        return len(words & there) >= ENOUGH * len(words)
+        return len(words & self._terms[place]) >= ENOUGH * len(words)
