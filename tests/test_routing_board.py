@@ -7,10 +7,12 @@ from dataclasses import replace
 import pytest
 
 from pegboard import Call, Catalog, ToolId, Turn
+from pegboard.board_search import found_tools
 from pegboard.errors import ArgumentsInvalid, EncoderError, ToolNotAvailable
 from pegboard.events import CallRejected, RouteDecided
 from pegboard.model import AgentState, Floats, Server, ServerName
 from pegboard.protocols import Filter
+from pegboard.retrieval.query import edges
 from pegboard.routing_board import RoutingBoard, route_now
 from pegboard.stores import MemoryEvents
 from pegboard.testing import FakeEncoder, fake_tool
@@ -36,6 +38,19 @@ async def test_ranking_shows_every_permitted_tool_with_no_gate(town: Catalog, bo
     assert len(ranked) == len(town) - 2
     assert ranked[0].tool.name == "create_issue"
     assert [each.score for each in ranked] == sorted((each.score for each in ranked), reverse=True)
+
+
+@pytest.mark.parametrize("profile", ["hybrid", "keyword", "semantic"])
+async def test_of_a_long_search_only_its_start_and_its_end_are_read(
+    town: Catalog, board_of: BoardOf, profile: str
+) -> None:
+    board = board_of(town, profile=profile)
+    searched = f"{ASK} {'and a log ' * 10_000}"
+
+    found = await found_tools(board, await board.search_index(), Turn.ask, searched)
+
+    assert found.query == edges(searched)
+    assert (found.tools or found.nearest)[0].tool.name == "create_issue"
 
 
 @pytest.mark.requirement("002.always-available")

@@ -12,6 +12,7 @@ from pegboard.catalog import Catalog
 from pegboard.model import Candidate, Decision, Turn
 from pegboard.protocols import Filter
 from pegboard.retrieval.no_match import shipped
+from pegboard.retrieval.query import edges
 from pegboard.retrieval.search_index import Certainty, SearchIndex, certainty
 from pegboard.routing import Profile
 from pegboard.routing_board import RoutingBoard
@@ -64,11 +65,13 @@ class Found:
 async def found_tools(
     board: RoutingBoard, index: SearchIndex, ask: Callable[[str], Turn], query: str, where: Filter | None = None
 ) -> Found:
-    """The tools of one search, without a limit on their number. ``ask`` makes a turn with the caller's rights.
+    """The tools of one search, without a limit on their number. ``ask`` makes a turn with the caller's rights. Of a
+    long query, only its start and its end are read.
 
     Profiles other than `hybrid` are left as their sources have them: their queries are not corrected, and what matches
     is decided by their own thresholds.
     """
+    query = edges(query)
     if board.profile.ranker != "hybrid":
         decision = await board.search(ask(query), where)
         return Found(query=query, decision=decision, tools=tuple(matching(decision, board.profile)))

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from pegboard import Tool
 from pegboard.retrieval.lexical import KeywordIndex
+from pegboard.retrieval.postings import Numbers, Postings
+from pegboard.retrieval.words import FUNCTION_WORDS, raw_words
 from pegboard.testing import fake_tool
 
 
@@ -98,3 +100,32 @@ def test_an_empty_catalog_gives_no_scores() -> None:
 def test_any_script_is_matched() -> None:
     assert ranking("查天气", tool("a", "查询天气预报"), tool("b", "发送邮件")) == ["a"]
     assert ranking("मौसम", tool("a", "समय बताओ"), tool("b", "मौसम बताओ")) == ["b"]
+
+
+@given(queries=st.lists(st.text("ab c_B天", max_size=9), max_size=6), asked=st.text("ab c_B天", max_size=12))
+def test_points_are_the_sum_of_those_of_each_word(queries: list[str], asked: str) -> None:
+    tools = [tool(f"x{place}", text, category=text[:3] or None) for place, text in enumerate(queries)]
+
+    points = KeywordIndex(tools).scores(asked)
+
+    words = set(raw_words(asked))
+    words = {word for word in words if word not in FUNCTION_WORDS} or words
+    in_text = [len(words.intersection(raw_words(each.description))) for each in tools]
+    in_category = [len(words.intersection(raw_words(each.category or each.server))) for each in tools]
+    assert points.tolist() == [10 * text + category for text, category in zip(in_text, in_category, strict=True)]
+
+
+def test_a_query_of_thousands_of_words_looks_each_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    index = KeywordIndex([tool(f"export_{place}", "Exports a report.") for place in range(50)])
+    asked: list[str] = []
+    of = Postings.of
+
+    def noting(self: Postings, word: str) -> Numbers:
+        asked.append(word)
+        return of(self, word)
+
+    monkeypatch.setattr(Postings, "of", noting)
+    index.scores(" ".join(f"w{number}" for number in range(2_000)) + " export" * 2_000)
+
+    assert asked.count("export") == 3
+    assert len(asked) <= 3 * 2_001 + 2

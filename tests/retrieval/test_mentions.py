@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pegboard.model import Tool
-from pegboard.retrieval.mentions import Mentions
+from pegboard.retrieval.mentions import IDENTIFIER, Mentions
 from pegboard.testing import fake_tool
 
 OBJECTS = ("invoice", "customer", "ticket", "calendar_event", "payroll_run")
@@ -53,3 +53,22 @@ def test_tools_are_named_as_they_are_written_and_servers_by_their_names() -> Non
     assert found.tools == {0}
     assert found.servers == (frozenset({1, 2}),)
     assert Mentions(tools[1:]).of("search in Jira").servers == ()
+
+
+@pytest.mark.requirement("A6")
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("call create_issue, getUser2 and a.b-c.", ["create_issue", "getUser2", "a.b-c"]),
+        ("_private __all__ trailing_ x_ _x plain", ["__all__"]),
+        ("HTTPServer XMLparseAll _fooBar_ 2.5 end.", ["parseAll", "fooBar_", "2.5"]),
+    ],
+)
+def test_a_word_is_spelled_like_a_tool_name_by_a_sign_or_a_capital_within(text: str, names: list[str]) -> None:
+    assert IDENTIFIER.findall(text) == names
+
+
+@pytest.mark.requirement("A6")
+@pytest.mark.parametrize("letters", ["a", "Ab", "A", "é"])
+def test_a_long_word_is_read_once(letters: str) -> None:
+    assert objects(f"Delete all tickets of {letters * 300_000}") == {"get_ticket"}

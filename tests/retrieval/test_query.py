@@ -9,6 +9,7 @@ from pegboard.retrieval.query import (
     EDGE,
     OBSERVED,
     QUERIES,
+    QueryKind,
     conversation,
     elliptical,
     last_message,
@@ -164,6 +165,16 @@ def test_tool_attention_asks_with_the_current_user_message() -> None:
 def test_the_semantic_filter_asks_with_the_last_message_whoever_wrote_it() -> None:
     assert last_message(turn(said("user", ASK), said("assistant", "Which project?"))) == "Which project?"
     assert last_message(turn()) == ""
+
+
+@pytest.mark.requirement("P6")
+@pytest.mark.parametrize("kind", QUERIES)
+def test_of_a_long_message_only_its_start_and_its_end_are_the_query(kind: QueryKind) -> None:
+    query = QUERIES[kind](turn(said("user", f"{ASK}\n{'a log ' * 10_000}Thank you")))
+
+    assert query.startswith(ASK)
+    assert query.endswith("Thank you")
+    assert len(query) <= 2 * EDGE + 1
 
 
 def test_an_observation_is_matched_beside_the_intent_and_never_instead_of_it() -> None:

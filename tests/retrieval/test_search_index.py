@@ -9,7 +9,7 @@ import pytest
 from pegboard.model import Candidate, Server, ServerName, Tool, ToolId
 from pegboard.retrieval.no_match import shipped
 from pegboard.retrieval.search_index import SearchIndex, certainty
-from pegboard.retrieval.speller import Speller, edits
+from pegboard.retrieval.speller import MOST_UNKNOWN, Speller, edits
 from pegboard.testing import fake_tool
 
 TOOLS = [
@@ -55,6 +55,14 @@ def order(index: SearchIndex, query: str, **scores: float) -> list[str]:
 )
 def test_only_misspelt_words_are_corrected(written: str, meant: str) -> None:
     assert Speller(TOOLS).corrected(written) == meant
+
+
+def test_a_text_of_many_words_that_the_catalog_does_not_have_is_not_corrected() -> None:
+    odd = [f"zq{first}{second}x" for first in "abcdefg" for second in "hijkl"]
+
+    assert Speller(TOOLS).corrected(" ".join(["delte brnch", *odd[: MOST_UNKNOWN - 2]])).startswith("delete branch zq")
+    assert Speller(TOOLS).corrected(text := " ".join(["delte brnch", *odd])) == text
+    assert Speller(TOOLS).corrected("delte brnch " * 50) == "delete branch " * 50
 
 
 def test_two_errors_are_corrected_in_long_words_only() -> None:

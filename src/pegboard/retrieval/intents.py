@@ -17,7 +17,7 @@ LEAST = 2
 
 BREAK = re.compile(
     r"[\n;。！？；]+"  # lines, and full stops that need no blank behind them
-    r"|[.!?:]+(?=\s)"
+    r"|(?<![.!?:])[.!?:]+(?=\s)"  # only a whole run of them: each of its ends would be looked for again
     r"|(?:(?<!\d),\s|,\s(?!\d)|[、，])\s*(?:and\s+then\s+|and\s+|then\s+)?"  # "104.07, 30.66" is one thing
     r"|(?<![^\S\n])[^\S\n]+(?:and\s+then|then|and|also|after\s+that|afterwards|finally|as\s+well\s+as|plus)\s+"
     # from the first blank of several on: a message of blanks alone would be read once for each of them

@@ -135,29 +135,29 @@ class KeywordIndex:
     """
 
     def __init__(self, tools: Sequence[Tool], category_descriptions: Mapping[str, str] = NO_DESCRIPTIONS) -> None:
-        self._names = [[" ".join(raw_words(name)) for name in (tool.name, *tool.aliases)] for tool in tools]
-        self._name_words = [frozenset(word for name in names for word in name.split()) for names in self._names]
-        self._descriptions = [frozenset(raw_words(tool.description)) for tool in tools]
-        self._categories = [
-            frozenset(raw_words(f"{category} {category_descriptions.get(category, '')}"))
-            for category in (tool.category or tool.server for tool in tools)
-        ]
+        names = [{" ".join(raw_words(name)) for name in (tool.name, *tool.aliases)} for tool in tools]
+        categories = [tool.category or tool.server for tool in tools]
+        self._size = len(names)
+        self._names = Postings.of_words(names)
+        self._in = {
+            IN_NAME: Postings.of_words({word for name in of for word in name.split()} for of in names),
+            IN_DESCRIPTION: Postings.of_words(set(raw_words(tool.description)) for tool in tools),
+            IN_CATEGORY: Postings.of_words(
+                set(raw_words(f"{category} {category_descriptions.get(category, '')}")) for category in categories
+            ),
+        }
 
     def scores(self, query: str) -> Floats:
         words = raw_words(query)
         phrase = " ".join(words)
         keywords = [word for word in dict.fromkeys(words) if word not in FUNCTION_WORDS] or words
-        content = " ".join(keywords)
-        points = (
-            EXACT_NAME * (phrase in names or content in names)
-            + IN_NAME * sum(word in in_name for word in keywords)
-            + IN_DESCRIPTION * sum(word in in_description for word in keywords)
-            + IN_CATEGORY * sum(word in in_category for word in keywords)
-            for names, in_name, in_description, in_category in zip(
-                self._names, self._name_words, self._descriptions, self._categories, strict=True
-            )
-        )
-        return np.fromiter(points, np.float32, len(self._names))
+        points, exact = np.zeros(self._size, np.float32), np.zeros(self._size, np.float32)
+        for tier, tools in self._in.items():
+            for word in keywords:
+                points[tools.of(word)] += np.float32(tier)
+        for name in {phrase, " ".join(keywords)}:
+            exact[self._names.of(name)] = EXACT_NAME
+        return points + exact
 
 
 def inverse_document_frequency(documents: int, containing: NDArray[np.int64]) -> Floats:

@@ -22,7 +22,10 @@ from pegboard.retrieval.words import raw_words, stem
 
 BROAD = 0.4
 """Share of the names from which on a word names no object."""
-IDENTIFIER = re.compile(r"\w+(?:[_.-]\w+)+|[a-z]+[A-Z]\w*")
+IDENTIFIER = re.compile(
+    r"(?<!\w)(?:\w+(?:[.-]\w+)+|\w[^\W_]*_\w+)"  # only where a word begins: a long one would be read once a letter
+    r"|(?<![a-z])[a-z]+[A-Z]\w*"
+)
 """Words in the spelling of tool names, such as `create_issue`."""
 
 

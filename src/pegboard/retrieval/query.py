@@ -20,12 +20,12 @@ EDGE = 2000
 
 def last_user(turn: Turn) -> str:
     """The current user message (Tool Attention §4.2); an image-only one falls back to earlier text (P2)."""
-    return next((text for text in _user_texts(turn)), "")
+    return edges(next((text for text in _user_texts(turn)), ""))
 
 
 def last_message(turn: Turn) -> str:
     """`$.messages[-1].content`, of any role (the gateway article, step 1)."""
-    return turn.messages[-1].text if turn.messages else ""
+    return edges(turn.messages[-1].text) if turn.messages else ""
 
 
 def conversation(turn: Turn) -> str:

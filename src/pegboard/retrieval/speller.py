@@ -22,6 +22,9 @@ LEAST_LETTERS = 3
 """Abbreviations of so many letters are never what another word stands for: `aws` is not `aks`."""
 OF_NAMES = 100
 """A word of a name outweighs one that occurs in this many descriptions."""
+MOST_UNKNOWN = 30
+"""Different words that a query may have and the catalog does not; a query with more is a text about something else.
+Each is compared with hundreds of words while everybody waits."""
 LEAST_USES = 2
 """Descriptions that a word has to occur in, so that it is not an error itself."""
 
@@ -73,7 +76,8 @@ class Speller:
                     self._by_letter[letter].pop(word, None)
 
     def corrected(self, query: str) -> str:
-        """The query, unchanged but for misspelt words, and names that the catalog has without capitals: `GitHub`.
+        """The query, unchanged but for misspelt words, and names that the catalog has without capitals: `GitHub`. One
+        with more than `MOST_UNKNOWN` words that the catalog does not have is unchanged.
 
         >>> from pegboard.testing import fake_tool
         >>> Speller([fake_tool("list_issues")]).corrected("list isues for my recipe")
@@ -81,18 +85,25 @@ class Speller:
         """
         named = WORD.sub(lambda match: self._name(match.group()), query)
         pieces = _kept_apart(named)
-        careless = any(self._word(word) != word for piece in pieces for word in WORD.findall(piece))
-        return "".join(WORD.sub(lambda match: self._word(match.group(), careless), piece) for piece in pieces)
+        unknown = {word for word in map(str.casefold, WORD.findall(" ".join(pieces))) if self._is_unknown(word)}
+        if len(unknown) > MOST_UNKNOWN:
+            return query
+        meant = {word: self._meant(word) for word in unknown if not _is_common(word)}
+        if any(meant.values()):  # the writer is known to misspell
+            meant |= {word: self._meant(word) for word in unknown - meant.keys()}
+        return "".join(
+            WORD.sub(lambda match: meant.get(match.group().casefold()) or match.group(), piece) for piece in pieces
+        )
 
     def _name(self, written: str) -> str:
         name = written.casefold()
         return name if CAMEL.search(written) and name in self._weights else written
 
-    def _word(self, written: str, careless: bool = False) -> str:
-        """The word as it was meant; ``careless`` is whether the writer is known to misspell."""
-        word = written.casefold()
-        if word in FUNCTION_WORDS or self._stems[stem(word)] or (_is_common(word) and not careless):
-            return written
+    def _is_unknown(self, word: str) -> bool:
+        return word not in FUNCTION_WORDS and not self._stems[stem(word)]
+
+    def _meant(self, word: str) -> str | None:
+        """The word of the catalog that an unknown word is a misspelling of; None if there is none."""
         errors = 2 if len(word) >= LONG else 1
         near = [
             (distance, -weight, known)
@@ -102,7 +113,7 @@ class Speller:
             and (len(word) > SHORT or weight >= OF_NAMES)
             and (distance := edits(word, known, errors)) <= errors
         ]
-        return min(near)[2] if near else written
+        return min(near)[2] if near else None
 
 
 def _weights(tool: Tool) -> Counter[str]:
