@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pegboard.programs.stubs import annotation, check_stub, parameters, result_shape, stub
+from pegboard.programs.stubs import MOST_FIELDS, annotation, check_stub, parameters, result_shape, stub
 from pegboard.testing import fake_tool
 
 SCHEMA: dict[str, Any] = {
@@ -30,7 +30,8 @@ def test_a_stub_has_the_required_arguments_first_and_what_comes_back() -> None:
     tool = replace(fake_tool("find", schema=SCHEMA), output_schema=shape)
 
     assert stub("find", tool) == (
-        "async def find(path: str, ids: list[int], note: str | None = ..., order: Literal['up', 'down'] = ...)"
+        "async def find(path: str, ids: list[int], note: str | None = ..., order: Literal['up', 'down'] = ..., "
+        '**{"odd-name": int = ...})'
         ' -> {"rows": list[{"id": int}]}'
     )
 
@@ -61,6 +62,8 @@ def test_a_tool_without_more_arguments_takes_no_others() -> None:
         ({"anyOf": [{"type": "string"}, {"type": "number"}]}, "str | float"),
         ({"enum": [f"v{at}" for at in range(40)]}, "str"),
         ({"enum": [{"a": 1}]}, "Any"),
+        ({"anyOf": [{"type": "string"}] * 9}, "Any"),
+        ({"type": ["string"] * 9}, "Any"),
         ({"const": "x"}, "Literal['x']"),
         ({"type": "no-such-type"}, "Any"),
         ({"type": 7}, "Any"),
@@ -74,6 +77,33 @@ def test_any_schema_has_a_python_type(schema: Any, said: str) -> None:
 def test_a_broken_schema_breaks_no_stub(schema: Any) -> None:
     ast.parse(check_stub("f", fake_tool("f", schema=schema)))
     assert all(not each.required for each in parameters(schema))
+
+
+def test_a_required_argument_that_python_cannot_name_is_shown_where_it_is_given() -> None:
+    schema = {"properties": {"from": {"type": "string"}, "to": {"type": "string"}}, "required": ["from", "to"]}
+
+    assert stub("send", fake_tool("send", schema=schema)) == 'async def send(to: str, **{"from": str})'
+
+
+class Looked(dict[str, Any]):
+    """A schema that counts how often it is looked at."""
+
+    times = 0
+
+    def get(self, key: str, default: Any = None) -> Any:
+        self.times += key == "$ref"
+        return super().get(key, default)
+
+
+def test_many_options_and_fields_that_refer_back_are_not_looked_through() -> None:
+    again = Looked({"$ref": "#/$defs/All"})
+    fields = {f"field {at}": again for at in range(300)}
+    options = {"anyOf": [again] * 300}
+
+    assert annotation(options, {"$defs": {"All": options}}) == "Any"
+    assert again.times == 0
+    result_shape({"properties": fields, "$defs": {"All": {"properties": fields}}})
+    assert again.times <= MOST_FIELDS + MOST_FIELDS**2
 
 
 def test_the_shape_of_a_result_is_bounded() -> None:

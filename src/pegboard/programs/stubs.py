@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import json
 import keyword
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from pegboard.model import JsonObject, Tool
@@ -66,7 +67,9 @@ def stub(function: str, tool: Tool) -> str:
     >>> stub("add", tool)
     "async def add(a: float, unit: Literal['m', 'km'] = ...)"
     """
-    arguments = ", ".join(_declared(tool.input_schema))
+    found = parameters(tool.input_schema)
+    odd = [_declared(each, json.dumps(each.name)) for each in found if not each.named]
+    arguments = ", ".join([*_named(found), *([f"**{{{', '.join(odd)}}}"] if odd else [])])
     shape = result_shape(tool.output_schema)
     return f"async def {function}({arguments})" + (f" -> {shape}" if shape else "")
 
@@ -74,9 +77,10 @@ def stub(function: str, tool: Tool) -> str:
 def check_stub(function: str, tool: Tool) -> str:
     """The function as the program is checked against it: nothing is said of its result, which servers describe as
     they like."""
-    arguments = ", ".join(_declared(tool.input_schema))
+    found = parameters(tool.input_schema)
+    arguments = ", ".join(_named(found))
     known = (tool.input_schema or {}).get("additionalProperties", True) is False
-    odd = any(not each.named for each in parameters(tool.input_schema))
+    odd = any(not each.named for each in found)
     more = "" if known and not odd else f"{', ' if arguments else ''}**more: Any"
     return f"async def {function}({arguments}{more}) -> Any: ..."
 
@@ -105,20 +109,22 @@ def annotation(schema: object, root: Mapping[str, Any], depth: int = DEPTH) -> s
         return _literal(schema["enum"])
     for key in ("anyOf", "oneOf"):
         if isinstance(schema.get(key), list):
-            return _union(annotation(each, root, depth - 1) for each in schema[key])
+            return _union(schema[key], lambda each: annotation(each, root, depth - 1))
     kind = schema.get("type")
     if isinstance(kind, list):
-        return _union(annotation({**schema, "type": each}, root, depth - 1) for each in kind)
+        return _union(kind, lambda each: annotation({**schema, "type": each}, root, depth - 1))
     if kind == "array":
         item = annotation(schema.get("items"), root, depth - 1)
         return "list" if item == "Any" else f"list[{item}]"
     return PLAIN.get(kind, "Any") if isinstance(kind, str) else "Any"
 
 
-def _declared(schema: JsonObject | None) -> Iterator[str]:
-    for each in parameters(schema):
-        if each.named:
-            yield f"{each.name}: {each.annotation}{'' if each.required else ' = ...'}"
+def _named(found: Iterable[Parameter]) -> list[str]:
+    return [_declared(each, each.name) for each in found if each.named]
+
+
+def _declared(parameter: Parameter, name: str) -> str:
+    return f"{name}: {parameter.annotation}{'' if parameter.required else ' = ...'}"
 
 
 def _shape(schema: object, root: Mapping[str, Any], depth: int) -> str:
@@ -128,9 +134,10 @@ def _shape(schema: object, root: Mapping[str, Any], depth: int) -> str:
         return _shape(_referred(schema["$ref"], root), root, depth - 1)
     properties = schema.get("properties")
     if isinstance(properties, Mapping) and properties and depth:
-        fields = [f"{json.dumps(name)}: {_shape(of, root, depth - 1)}" for name, of in properties.items()]
-        more = ["…"] if len(fields) > MOST_FIELDS else []
-        return f"{{{', '.join([*fields[:MOST_FIELDS], *more])}}}"
+        shown = islice(properties.items(), MOST_FIELDS)
+        fields = [f"{json.dumps(name)}: {_shape(of, root, depth - 1)}" for name, of in shown]
+        more = ["…"] if len(properties) > MOST_FIELDS else []
+        return f"{{{', '.join([*fields, *more])}}}"
     if schema.get("type") == "array":
         item = _shape(schema.get("items"), root, depth - 1)
         return "list" if item == "Any" else f"list[{item}]"
@@ -153,6 +160,7 @@ def _literal(values: list[Any]) -> str:
     return f"Literal[{', '.join(map(repr, values))}]"
 
 
-def _union(annotations: Iterator[str]) -> str:
-    found = list(dict.fromkeys(annotations))
+def _union(options: list[Any], annotated: Callable[[Any], str]) -> str:
+    """`Any` for many options: each may refer to all others."""
+    found = list(dict.fromkeys(map(annotated, options))) if len(options) <= MOST_VALUES else []
     return "Any" if "Any" in found or not found else " | ".join(found)

@@ -17,10 +17,13 @@ from pegboard.errors import ConfigError
 from pegboard.events import CallFinished, CallRejected, ProgramFinished, ToolsListed
 from pegboard.gateways.access_keys import hashed
 from pegboard.gateways.mcp.gateway.host import Host
+from pegboard.gateways.mcp.gateway.program_calls import bound
 from pegboard.programs import runner
+from pegboard.programs.result_values import CallFailed
 from pegboard.settings.sections import RuleSettings
 from pegboard.settings.storage import SpendSettings
 from pegboard.stores import MemoryEvents
+from pegboard.testing import fake_tool
 from upstream_specs import python
 
 OpenClient = Callable[..., AbstractAsyncContextManager[Client]]
@@ -99,6 +102,16 @@ async def test_a_search_shows_the_functions_that_a_program_calls(client_of: Open
 
     shown = {each["name"]: each["signature"] for each in answer["tools"]}
     assert shown["add"] == "async def add(a: float, b: float)"
+
+
+@pytest.mark.requirement("programs.stubs")
+def test_arguments_by_place_are_those_that_python_can_name() -> None:
+    names = {"from": {"type": "string"}, "to": {"type": "string"}, "amount": {"type": "number"}}
+    tool = fake_tool("send", schema={"properties": names, "required": [*names]})
+
+    assert bound(tool, ["bob", 5], {"from": "ann"}) == {"from": "ann", "to": "bob", "amount": 5}
+    with pytest.raises(CallFailed, match="takes 2 arguments, and 3 were given"):
+        bound(tool, ["ann", "bob", 5], {})
 
 
 @pytest.mark.requirement("programs.gates")

@@ -152,8 +152,11 @@ class _Calls:
 
 
 def bound(tool: Tool, arguments: list[Any], named: JsonObject) -> JsonObject:
-    """The arguments of a call by name; those by place are in the order of the stub. Raises CallFailed."""
-    places = [each.name for each in parameters(tool.input_schema)]
+    """The arguments of a call by name; those by place are in the order of the stub, as far as Python can name them.
+
+    Raises CallFailed.
+    """
+    places = [each.name for each in parameters(tool.input_schema) if each.named]
     if len(arguments) > len(places):
         raise CallFailed(f"takes {len(places)} arguments, and {len(arguments)} were given")
     by_place = dict(zip(places, arguments, strict=False))
