@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pegboard.retrieval.words import FUNCTION_WORDS, raw_words, split_identifier, terms
+from pegboard.retrieval.words import CAMEL, FUNCTION_WORDS, LONGEST, raw_words, remembered, split_identifier, terms
 
 
 @pytest.mark.requirement("P7")
@@ -102,3 +102,23 @@ def test_function_words_are_no_terms_and_words_of_content_always_are() -> None:
 
 def test_identifiers_inside_prose_are_split() -> None:
     assert split_identifier("see createIssue_v2 of HTTPServer") == "see create Issue v2 of HTTP Server"
+
+
+def test_what_was_found_in_a_text_is_remembered_unless_the_text_is_long() -> None:
+    read: list[str] = []
+
+    @remembered(2)
+    def noted(text: str) -> int:
+        read.append(text)
+        return len(text)
+
+    long = "x" * (LONGEST + 1)
+    assert [noted(text) for text in ("a", "a", long, long)] == [1, 1, len(long), len(long)]
+    assert read == ["a", long, long]
+
+
+@pytest.mark.parametrize("run", ["createIssue" * 100, "天气" * 100, "ÄÖÜ" * 100])
+def test_a_long_run_has_the_words_that_its_parts_have(run: str) -> None:
+    parts = CAMEL.sub(" ", run)
+
+    assert raw_words(run) == [word for part in parts.split() for word in raw_words(part)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from functools import lru_cache
 from types import MappingProxyType
 
 import numpy as np
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 from pegboard.model import Floats, Tool
 from pegboard.retrieval.postings import Postings, by_word
 from pegboard.retrieval.slots import Slots
-from pegboard.retrieval.words import FUNCTION_WORDS, raw_words, terms
+from pegboard.retrieval.words import FUNCTION_WORDS, raw_words, remembered, terms
 
 K1 = 1.2
 B = 0.75
@@ -70,7 +69,7 @@ class Bm25f:
     def scores(self, query: str) -> Floats:
         """BM25F of every document; a term that occurs twice in the query counts twice."""
         out = np.zeros(self._slots.size, np.float32)
-        for term, times in counted(query).items():
+        for term, times in Counter(terms(query)).items():
             if (found := self._added(term)) is not None:
                 slots, adds = found
                 out[slots] += adds * np.float32(times)
@@ -165,9 +164,9 @@ def inverse_document_frequency(documents: int, containing: NDArray[np.int64]) ->
     return np.asarray(np.log(1 + (documents - containing + 0.5) / (containing + 0.5)), np.float32)
 
 
-@lru_cache(maxsize=REMEMBERED)
+@remembered(REMEMBERED)
 def counted(text: str) -> Counter[str]:
-    """How often each term occurs in a text. Cached: do not modify the result."""
+    """How often each term occurs in a text. Remembered: do not modify the result."""
     return Counter(terms(text))
 
 

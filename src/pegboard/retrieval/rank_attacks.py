@@ -16,12 +16,11 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
 from typing import Literal
 
 from pegboard.model import Tool, ToolId
 from pegboard.retrieval.name_words import LEADING_VERBS
-from pegboard.retrieval.words import FUNCTION_WORDS, known_words, raw_words, stem
+from pegboard.retrieval.words import FUNCTION_WORDS, known_words, raw_words, remembered, stem
 
 Kind = Literal["requests", "word-list", "long-name", "many-intents", "copied-name", "copied-description"]
 
@@ -97,7 +96,7 @@ def is_made_of_requests(description: str) -> bool:
     return are_requests(*requests_of(description))
 
 
-@lru_cache(maxsize=REMEMBERED)
+@remembered(REMEMBERED)
 def requests_of(description: str) -> tuple[int, int]:
     """How many of its sentences are phrased as requests, and how many there are."""
     sentences = [each for each in SENTENCE.split(description.strip()) if WORD.search(each)]
@@ -108,7 +107,7 @@ def are_requests(asked: int, sentences: int) -> bool:
     return asked >= LEAST_REQUESTS and 2 * asked >= sentences
 
 
-@lru_cache(maxsize=REMEMBERED)
+@remembered(REMEMBERED)
 def own_kind(name: str, description: str) -> Kind | None:
     """What one tool's own texts show."""
     if is_made_of_requests(description):
@@ -223,7 +222,7 @@ def is_put_together(origins: Sequence[str], server: str) -> bool:
     return len(copied) >= max(COPIED_SENTENCES, len(origins) / 2) and len(set(copied)) >= COPIED_SERVERS
 
 
-@lru_cache(maxsize=REMEMBERED)
+@remembered(REMEMBERED)
 def sentences(description: str) -> tuple[Key, ...]:
     """The different sentences of a description that have as many words as no two tools share by chance."""
     words = (tuple(raw_words(each)) for each in SENTENCE.split(description))
@@ -265,7 +264,7 @@ def _by(keys: Sequence[Key | None], tools: Sequence[Tool]) -> Iterator[Sequence[
     return (group for group in groups.values() if len(group) > 1)
 
 
-@lru_cache(maxsize=REMEMBERED)
+@remembered(REMEMBERED)
 def _name_words(name: str) -> tuple[str, ...]:
     return tuple(re.findall(r"[^\W_]+", HUMP.sub("_", name).casefold()))
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, wraps
 from itertools import chain
 from sys import intern
+from typing import ParamSpec, TypeVar, cast
 
 import Stemmer
 
@@ -27,6 +29,11 @@ FUNCTION_WORDS = frozenset(
     )
 )
 """Closed-class English words only: never a word that could name what a tool does."""
+LONGEST, LONGEST_RUN = 2_000, 64
+"""Characters of texts, and of runs without blanks, up to which their words are remembered: caches count texts, and a
+few thousand long ones would fill the memory."""
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 def split_identifier(text: str) -> str:
@@ -48,7 +55,23 @@ def raw_words(text: str) -> list[str]:
     return list(chain.from_iterable(map(_pieces, runs)))
 
 
-@lru_cache(maxsize=32_768)
+def remembered(most: int) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """A cache of what a function found in texts: so many results at most, and none of texts longer than `LONGEST`."""
+
+    def with_cache(function: Callable[P, T]) -> Callable[P, T]:
+        known = lru_cache(maxsize=most)(function)
+
+        @wraps(function)
+        def found(*texts: P.args, **none: P.kwargs) -> T:
+            short = sum(map(len, cast("tuple[str, ...]", texts))) <= LONGEST
+            return (known if short else function)(*texts, **none)
+
+        return found
+
+    return with_cache
+
+
+@remembered(32_768)
 def known_words(text: str) -> tuple[str, ...]:
     """`raw_words`, remembered: for the texts of tools, which several indexes read."""
     return tuple(raw_words(text))
@@ -63,10 +86,18 @@ def terms(text: str) -> list[str]:
     return [stem(word) for word in raw_words(text) if word not in FUNCTION_WORDS]
 
 
-@lru_cache(maxsize=65_536)
 def _pieces(run: str) -> tuple[str, ...]:
-    """The words of a run without blanks: a catalog repeats each many times."""
-    return tuple(intern(word) for piece in CAMEL.split(run) for word in _segment(piece.casefold()))
+    """The words of a run without blanks: a catalog repeats each many times, unless it is long."""
+    return _repeated(run) if len(run) <= LONGEST_RUN else _cut(run)
+
+
+@lru_cache(maxsize=65_536)
+def _repeated(run: str) -> tuple[str, ...]:
+    return tuple(map(intern, _cut(run)))
+
+
+def _cut(run: str) -> tuple[str, ...]:
+    return tuple(word for piece in CAMEL.split(run) for word in _segment(piece.casefold()))
 
 
 def _runs(text: str) -> list[str]:

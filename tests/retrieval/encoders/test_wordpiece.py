@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from pegboard.retrieval.encoders.wordpiece import WordPiece
+from pegboard.retrieval.encoders.wordpiece import LONGEST_WORD, WordPiece
 
 FILE = files("pegboard.retrieval.encoders").joinpath("minilm", "tokenizer.json").read_text("utf-8")
 OWN = WordPiece.from_json(FILE)
@@ -87,3 +87,10 @@ def without(*path: str) -> dict[str, Any]:
 def test_a_file_of_another_kind_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="BERT"):
         WordPiece.from_json(text)
+
+
+def test_a_word_too_long_to_have_pieces_is_not_kept() -> None:
+    own = WordPiece.from_json(FILE)
+
+    assert own.encode("short " + "x" * (LONGEST_WORD + 1)).ids == own.encode("short " + "y" * (LONGEST_WORD + 1)).ids
+    assert [*own._known] == ["short"]

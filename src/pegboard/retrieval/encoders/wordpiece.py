@@ -132,6 +132,8 @@ class WordPiece:
         return normalized(character)
 
     def _pieces(self, word: str) -> Pieces:
+        if len(word) > LONGEST_WORD:
+            return self._cut(word)
         known = self._known.get(word)
         if known is None:
             if len(self._known) >= MOST_WORDS:
