@@ -59,7 +59,7 @@ def remembered(most: int) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """A cache of what a function found in texts: so many results at most, and none of texts longer than `LONGEST`."""
 
     def with_cache(function: Callable[P, T]) -> Callable[P, T]:
-        known = lru_cache(maxsize=most)(function)
+        known = cast("Callable[P, T]", lru_cache(maxsize=most)(function))
 
         @wraps(function)
         def found(*texts: P.args, **none: P.kwargs) -> T:
