@@ -164,6 +164,25 @@ async def test_whatever_has_no_end_is_ended_and_says_why(attempt: str) -> None:
     assert len(done.calls) <= 20
 
 
+SHARED = {
+    "a value of long texts": ("text = 'x' * 1_000_000\n[text] * 1000", "memory"),
+    "arguments of long texts": ("text = 'x' * 1_000_000\nawait find(a=[text] * 1000)", "memory"),
+    "a value of many lists": ("row = [0] * 1000\ntable = [row] * 1000\n[table] * 1000", "time"),
+}
+
+
+@pytest.mark.requirement("programs.escapes")
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such limits")
+@pytest.mark.parametrize("attempt", SHARED)
+async def test_values_with_shared_parts_take_no_more_than_the_program_may(attempt: str) -> None:
+    program, outcome = SHARED[attempt]
+    done = await run(program, memory_mb=8, seconds=1.0 if outcome == "time" else 60.0, wait=600.0)
+
+    assert (done.outcome, done.value) == (outcome, ""), done
+    assert done.problem
+    assert done.calls == ()
+
+
 @pytest.mark.requirement("programs.escapes")
 @pytest.mark.parametrize(
     ("program", "value"),

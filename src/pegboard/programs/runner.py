@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import re
+import signal
 import sys
 import time
 from asyncio import StreamReader, StreamWriter
@@ -40,6 +41,8 @@ TOGETHER = 8
 """Calls of one program that run at the same time."""
 STARTING = 30.0
 """Seconds in which a program's sandbox starts."""
+OUT_OF_TIME = -signal.SIGXCPU if sys.platform != "win32" else None
+"""The exit code of a worker that took more of the processor than it may."""
 ENDING = 2.0
 """Seconds in which the worker ends after its sandbox was killed."""
 WORD = re.compile(r"[A-Za-z_]\w*")
@@ -149,6 +152,9 @@ class _Running:
                 await asyncio.wait(answers)
         if self._failure is not None:
             raise self._failure
+        if run.outcome == "crashed" and process.returncode == OUT_OF_TIME:
+            seconds = self._settings.seconds
+            run = _ended("time", f"Handing on the values of the program took longer than its {seconds:g} seconds.")
         return replace(
             run,
             printed="".join(self._printed),

@@ -9,6 +9,7 @@ not in the gateway. The sandbox itself is one more process, of pydantic's Monty,
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import sys
@@ -26,6 +27,12 @@ LONGEST_ARGUMENTS = 1_000_000
 LONGEST_PROBLEM = 2_000
 MEMORY = 4 * 1024**3
 """Bytes of address space of this process and of the sandbox's; the sandbox's own limit is far below."""
+ROOM, TIMES = 512 * 1024**2, 4
+"""What this process may take while a program runs, in bytes and in times of the program's own memory: a value whose
+parts are shared in the sandbox has all of them here."""
+MORE_SECONDS = 5
+"""Seconds of processor time that this process may take beyond those of the program."""
+TOO_LARGE = "A value of the program, or the arguments of a call, take more memory than it may."
 LOOKUPS = 1_000
 """Host round trips that are no calls, such as reading an unknown name."""
 SLEEP_SECONDS = 30.0
@@ -104,10 +111,13 @@ class Sandbox:
                 ) as session,
             ):
                 self._tell({"sandbox": session.worker_pid or 0})
+                _limit_itself_to(task["memory"], task["seconds"])
                 value = self._checked(monty, session)
             outcome, problem = "ok", ""
         except Ended as error:
             outcome, problem = error.args
+        except MemoryError:
+            outcome, problem = "memory", TOO_LARGE
         except monty.MontySyntaxError as error:
             outcome, problem = "refused", f"The program is no Python that can run here. {_shown(error)}"
         except monty.MontyCrashedError as error:
@@ -202,7 +212,7 @@ class Sandbox:
         try:
             value = complete.output
             text = "" if value is None else value if isinstance(value, str) else _json_or_repr(value)
-        except (RecursionError, MemoryError, OverflowError, ValueError) as error:
+        except (RecursionError, OverflowError, ValueError) as error:
             text = f"(the last value cannot be shown: {type(error).__name__})"
         return text[: self._task["characters"]]
 
@@ -261,6 +271,23 @@ def _limit_itself() -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY if hard == resource.RLIM_INFINITY else min(MEMORY, hard), hard))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _limit_itself_to(memory: int, seconds: float) -> None:
+    """Limits what this process takes from now on, on behalf of a program that has so much memory and time."""
+    try:
+        import resource
+
+        with open("/proc/self/statm", encoding="ascii") as sizes:  # noqa: PTH123 - starts faster
+            taken = int(sizes.read().split()[0]) * resource.getpagesize()
+    except (ImportError, OSError):  # not on Linux
+        return
+    least, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (min(least, taken + ROOM + TIMES * memory), hard))
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    most = math.ceil(used.ru_utime + used.ru_stime + seconds) + MORE_SECONDS
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    resource.setrlimit(resource.RLIMIT_CPU, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
 
 
 def _main() -> None:
