@@ -69,6 +69,14 @@ def test_a_name_of_one_ordinary_word_has_to_stand_alone_or_in_quotes() -> None:
     assert named("see https://example.com/search") == []
 
 
+def test_an_ordinary_word_of_a_sentence_is_no_name_of_several_words() -> None:
+    names = ExactNames([fake_tool("log_in"), fake_tool("set_up")])
+
+    assert names.find("the login page is broken, create an issue about its setup").tolist() == []
+    assert names.find("login").tolist() == names.find("call `login` now").tolist() == [0]
+    assert names.find("call log_in and setUp now").tolist() == [0, 1]
+
+
 def test_an_alias_is_a_name() -> None:
     assert named("freeze database") == ["db/quiesce"]
 

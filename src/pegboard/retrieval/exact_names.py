@@ -67,7 +67,8 @@ class ExactNames:
         """Places in the catalog, ascending.
 
         A name may be the whole query, a quoted part, or a word in the spelling of names (`create_issue`,
-        `createIssue`). A name that is an ordinary word, such as `search`, must be alone or quoted.
+        `createIssue`). A name that is an ordinary word, such as `search`, must be alone or quoted; so must one that is
+        written as such a word: `login` for `log_in`.
         """
         return self._slots.places(list({slot for written in self._written(query) for slot in self._meant(written)}))
 
@@ -82,7 +83,11 @@ class ExactNames:
         for match in QUOTED.finditer(query):
             yield from _forms(next(filter(None, match.groups())))
         for token in TOKEN.findall(query):
-            yield from (form for form in _forms(token.rstrip(".:")) if not self._one_word[_compact(form)])
+            yield from (form for form in _forms(token.rstrip(".:")) if self._is_spelled_like_a_name(form))
+
+    def _is_spelled_like_a_name(self, form: str) -> bool:
+        """Whether a word of a sentence has a separator or a capital within, and is no tool's name of one word."""
+        return len(raw_words(form)) > 1 and not self._one_word[_compact(form)]
 
 
 def name_first(scores: Scores, named: Places) -> Scores:
