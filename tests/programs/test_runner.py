@@ -171,7 +171,6 @@ SHARED = {
 }
 
 
-@pytest.mark.requirement("programs.escapes")
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such limits")
 @pytest.mark.parametrize("attempt", SHARED)
 async def test_values_with_shared_parts_take_no_more_than_the_program_may(attempt: str) -> None:

@@ -78,7 +78,6 @@ def test_a_long_message_of_blanks_is_read_once(blank: str) -> None:
     assert found[-1][1] == len(text)
 
 
-@pytest.mark.requirement("D3")
 @pytest.mark.parametrize("sign", [".", "?!", ":"])
 def test_a_long_run_of_stops_is_read_once(sign: str) -> None:
     text = f"book a hotel {sign * 300_000}find a flight"

@@ -55,7 +55,6 @@ def test_tools_are_named_as_they_are_written_and_servers_by_their_names() -> Non
     assert Mentions(tools[1:]).of("search in Jira").servers == ()
 
 
-@pytest.mark.requirement("A6")
 @pytest.mark.parametrize(
     ("text", "names"),
     [
@@ -68,7 +67,6 @@ def test_a_word_is_spelled_like_a_tool_name_by_a_sign_or_a_capital_within(text: 
     assert IDENTIFIER.findall(text) == names
 
 
-@pytest.mark.requirement("A6")
 @pytest.mark.parametrize("letters", ["a", "Ab", "A", "é"])
 def test_a_long_word_is_read_once(letters: str) -> None:
     assert objects(f"Delete all tickets of {letters * 300_000}") == {"get_ticket"}

@@ -167,7 +167,6 @@ def test_the_semantic_filter_asks_with_the_last_message_whoever_wrote_it() -> No
     assert last_message(turn()) == ""
 
 
-@pytest.mark.requirement("P6")
 @pytest.mark.parametrize("kind", QUERIES)
 def test_of_a_long_message_only_its_start_and_its_end_are_the_query(kind: QueryKind) -> None:
     query = QUERIES[kind](turn(said("user", f"{ASK}\n{'a log ' * 10_000}Thank you")))

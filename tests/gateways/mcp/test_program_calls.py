@@ -104,7 +104,6 @@ async def test_a_search_shows_the_functions_that_a_program_calls(client_of: Open
     assert shown["add"] == "async def add(a: float, b: float)"
 
 
-@pytest.mark.requirement("programs.stubs")
 def test_arguments_by_place_are_those_that_python_can_name() -> None:
     names = {"from": {"type": "string"}, "to": {"type": "string"}, "amount": {"type": "number"}}
     tool = fake_tool("send", schema={"properties": names, "required": [*names]})
