@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import nullcontext
+import socket
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any, TypeVar
 
 from pegboard.circuit_breaker import Breaker
 from pegboard.errors import ConfigError, StoreError
 from pegboard.extras import required
-from pegboard.stores.database import Migration, SingleFlight, outstanding
+from pegboard.stores.database import Migration, SingleFlight, batches, outstanding
 from pegboard.stores.sql import activity_rows, activity_sums, result_rows
 from pegboard.stores.sql.statements import pin_versions
 
@@ -18,6 +20,9 @@ SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 MIGRATING = 7_332_001
 """The advisory lock held while the schema is migrated."""
 LEDGER = "CREATE TABLE IF NOT EXISTS migrations (name text PRIMARY KEY)"
+GRACE = 1.0
+"""Seconds after ``timeout`` in which the server itself may say that it gave up."""
+KEEPALIVES = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
 T = TypeVar("T")
 ACTIVITY_SUMS = activity_sums.SumDialect(mark="%s", called="jsonb_array_elements_text(called::jsonb) AS each(value)")
 NOW = "extract(epoch FROM now())"
@@ -117,7 +122,8 @@ MIGRATIONS = (
 
 class PostgresDatabase:
     """A pool of at most ``connections``. Waiting for a connection, a lock or an answer raises StoreError after
-    ``timeout`` seconds, and the transaction is rolled back."""
+    ``timeout`` seconds, and the transaction is rolled back. A server that has fallen silent gets `GRACE` seconds more,
+    then its connections are closed."""
 
     def __init__(
         self,
@@ -138,21 +144,40 @@ class PostgresDatabase:
         self._migrations = migrations
         self._breaker = breaker
         self._pool: Any = None
+        self._silent = False
+        """Whether a connection was closed because nothing came over it."""
         self._open = SingleFlight(self._opened)
 
     async def run(self, work: Callable[[Any], Awaitable[T]]) -> T:
-        """The result of ``work``, which gets a connection; its changes are one transaction. Raises StoreError."""
+        """The result of ``work``, which gets a connection; its changes are one transaction. Raises StoreError, which
+        opens the breaker unless the server did answer: that it refuses a value, or gave up a slow statement."""
         errors = required("psycopg", "postgres")
+        refusals = (
+            errors.DataError,
+            errors.errors.ProgramLimitExceeded,
+            errors.errors.QueryCanceled,
+            errors.errors.LockNotAvailable,
+            UnicodeEncodeError,
+        )
         with self._breaker.call() if self._breaker else nullcontext():
             try:
                 pool = self._pool or await self._open()
                 async with pool.connection() as connection:
-                    return await work(connection)
+                    try:
+                        async with connection.transaction():
+                            return await work(connection)
+                    except refusals as error:
+                        refused = error
             except (errors.Error, OSError) as error:
+                why = await self._silence() or str(error).strip().rstrip(".")
                 raise StoreError(
-                    f"PostgreSQL at {self.place} cannot be used: {str(error).strip().rstrip('.')}.",
+                    f"PostgreSQL at {self.place} cannot be used: {why}.",
                     remedy="Check that it runs, that its address is right, and that the user may use the schema.",
                 ) from error
+        raise StoreError(
+            f"PostgreSQL at {self.place} did not do this: {str(refused).strip().rstrip('.')}.",
+            remedy="Check the value, or whether the server is overloaded.",
+        ) from refused
 
     async def close(self) -> None:
         if self._pool is not None:
@@ -176,6 +201,15 @@ class PostgresDatabase:
             ) from error
         return parts
 
+    async def _silence(self) -> str:
+        """What to say if a connection was silent. Its siblings, which each would be waited for, are made anew."""
+        if not self._silent:
+            return ""
+        self._silent = False
+        if self._pool is not None and hasattr(self._pool, "drain"):
+            await self._pool.drain()
+        return f"it has not answered for {self._timeout + GRACE:g} s"
+
     async def _opened(self) -> Any:
         self._parts()
         pool = self._made()
@@ -191,17 +225,26 @@ class PostgresDatabase:
 
     def _made(self) -> Any:
         pools = required("psycopg_pool", "postgres")
+        watched = {"tcp_user_timeout": round((self._timeout + GRACE) * 1000), **KEEPALIVES}
+        given = self._parts()
         return pools.AsyncConnectionPool(
             self._url,
+            connection_class=_limited(required("psycopg", "postgres"), self._timeout, self._fell_silent),
             min_size=1,
             max_size=self._connections,
             open=False,
             timeout=self._timeout,
             reconnect_timeout=self._timeout,
-            kwargs={"connect_timeout": max(1, round(self._timeout))},
+            kwargs={
+                "connect_timeout": max(1, round(self._timeout)),
+                **{name: value for name, value in watched.items() if name not in given},
+            },
             configure=self._configure,
             check=pools.AsyncConnectionPool.check_connection,
         )
+
+    def _fell_silent(self) -> None:
+        self._silent = True
 
     async def _configure(self, connection: Any) -> None:
         limit = f"{int(self._timeout * 1000)}ms"
@@ -210,16 +253,21 @@ class PostgresDatabase:
         await connection.commit()
 
     async def _migrate(self, connection: Any) -> None:
-        """Check again under the lock: another process may have migrated first."""
+        """Check again under the lock: another process may have migrated first. The steps may take as long as a large
+        table needs."""
         if not await self._outstanding(connection):
             return
         await connection.execute("SELECT pg_advisory_xact_lock(%s)", (MIGRATING,))
-        await connection.execute(f"CREATE SCHEMA IF NOT EXISTS {self.schema}")
+        await connection.execute("SELECT set_config('statement_timeout', '0', true)")
+        connection.is_limited = False
+        if not await fetch(connection, "SELECT 1 WHERE to_regnamespace(%s) IS NOT NULL", (self.schema,)):
+            await connection.execute(f"CREATE SCHEMA {self.schema}")
         await connection.execute(LEDGER)
         for step in await self._outstanding(connection):
             for statement in step.statements:
                 await connection.execute(statement)
             await connection.execute("INSERT INTO migrations VALUES (%s)", (step.name,))
+        connection.is_limited = True
 
     async def _outstanding(self, connection: Any) -> list[Migration]:
         ledger = f"{self.schema}.migrations"
@@ -236,6 +284,47 @@ async def fetch(connection: Any, query: str, values: Sequence[Any] = ()) -> list
 
 
 async def execute_each(connection: Any, query: str, rows: Sequence[Sequence[Any]]) -> None:
-    """Execute a statement once for each row of values, in order, pipelined."""
+    """Execute a statement once for each row of values, in order, pipelined in batches: each is waited for."""
     async with connection.cursor() as cursor:
-        await cursor.executemany(query, rows)
+        for some in batches(rows):
+            await cursor.executemany(query, some)
+
+
+def _limited(psycopg: Any, seconds: float, fell_silent: Callable[[], None]) -> Any:
+    """A class of connections that are closed if an answer takes longer than ``seconds`` and `GRACE`: the limits that
+    the server keeps do nothing if it cannot be reached. ``fell_silent`` is called then."""
+
+    class LimitedConnection(psycopg.AsyncConnection):  # type: ignore[misc]
+        is_limited = True
+
+        async def wait(self, *given: Any, **named: Any) -> Any:
+            """Whatever is sent waits here for its answer."""
+            if not self.is_limited:
+                return await super().wait(*given, **named)
+            with _unless_within(seconds, self._cut):
+                return await super().wait(*given, **named)
+
+        def _cut(self) -> None:
+            fell_silent()
+            with suppress(OSError, psycopg.Error):
+                wire = socket.socket(fileno=self.fileno())
+                try:
+                    wire.shutdown(socket.SHUT_RDWR)
+                finally:
+                    wire.detach()
+
+    return LimitedConnection
+
+
+@contextmanager
+def _unless_within(seconds: float, cut: Callable[[], None]) -> Iterator[None]:
+    """Call ``cut`` if the block takes longer. An answer that came while the event loop stood still is read within the
+    grace."""
+    loop = asyncio.get_running_loop()
+    timers = list[asyncio.TimerHandle]()
+    timers.append(loop.call_later(seconds, lambda: timers.append(loop.call_later(GRACE, cut))))
+    try:
+        yield
+    finally:
+        for timer in timers:
+            timer.cancel()
