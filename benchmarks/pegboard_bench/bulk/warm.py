@@ -23,8 +23,8 @@ async def started(catalog: Path, shards: Path | None) -> dict[str, float]:
     """Seconds until a board with an empty store of its own is ready; texts given to the encoder until then, and by one
     decision; tools."""
     with tempfile.TemporaryDirectory(prefix="pegboard-bench-") as folder:
-        own = {"index_shards": (shards,)} if shards else {}
-        settings = load_settings(cache_dir=Path(folder), state_dir=Path(folder), **own)
+        given = (shards,) if shards else None
+        settings = load_settings(cache_dir=Path(folder), state_dir=Path(folder), index_shards=given)
         tools = read_catalog(catalog)
         began, cpu = time.perf_counter(), time.process_time()
         async with opened_parts(settings) as parts:
