@@ -91,5 +91,6 @@ async def test_what_catalogs_need_of_a_tool_is_computed_before_they_are_built(
 async def test_a_tool_whose_name_no_store_can_keep_is_not_offered(
     fleet_of: MakeFleet, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert await offered(fleet_of, tmp_path, [tool("plain"), tool("a\0b")]) == ["plain"]
+    assert await offered(fleet_of, tmp_path, [tool("plain"), tool("a\0b"), tool("ä" * 501)]) == ["plain"]
     assert "is left out: its name has NUL" in caplog.text
+    assert "is left out: its name has 1,002 bytes" in caplog.text

@@ -42,6 +42,8 @@ def given_tools(tools: object) -> GivenTools:
     Each element of a sequence is a function, described by its signature and docstring; a schema in any provider's form;
     a pair of a schema and a callable; a `Tool`; or a tool of an agent framework. Raises CatalogError for anything else.
     """
+    if isinstance(tools, GivenTools):
+        return tools
     if isinstance(tools, Catalog):
         return GivenTools(groups=_grouped(tools.tools, tools.servers))
     if isinstance(tools, str | Path):

@@ -30,6 +30,8 @@ LOGGER = logging.getLogger(__name__)
 
 MOST_PAGES = 1000
 UNKEPT = re.compile("[\\0\\ud800-\\udfff]")
+MOST_NAME_BYTES = 1_000
+"""Of a tool's name: longer keys are refused by PostgreSQL's indexes. MCP advises 128 characters."""
 PATIENCE = 2.0
 """Maximum seconds to wait for the store, even while shutting down."""
 
@@ -147,10 +149,13 @@ def why_unusable(tool: Tool, protocol: str, capabilities: JsonObject) -> str:
 
     A tool with ``taskSupport: required`` can only be called as a task (MCP 2025-11-25, tasks), where its server says
     that it runs tasks. Clients of 2026-07-28 must reject tools with an invalid `x-mcp-header` (transports, custom
-    headers). A name with NUL, or with half of a surrogate pair, cannot be kept in every store.
+    headers). A name with NUL, or with half of a surrogate pair, or of more than a thousand bytes, cannot be kept in
+    every store.
     """
     if UNKEPT.search(tool.id.name):
         return "its name has NUL or half of a surrogate pair."
+    if (length := len(tool.id.name.encode())) > MOST_NAME_BYTES:
+        return f"its name has {length:,} bytes."
     if needs_task(tool) and not (accepts_tasks(capabilities) or TASKS in extensions_of(capabilities)):
         return "it can only be called as a task, and its server does not say that it runs tasks."
     if protocol in MODERN_PROTOCOL_VERSIONS and (invalid := find_invalid_x_mcp_header(tool.input_schema)):

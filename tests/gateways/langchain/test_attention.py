@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import HumanMessage, ToolMessage
+from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 
 from pegboard import Call
+from pegboard.catalog.ingest import read_catalog
 from pegboard.gateways.langchain import Request, ToolAttention, ToolAttentionState
 from pegboard.gateways.langchain.scripted_model import ScriptedModel, calls
 from pegboard.testing import FakeEncoder
@@ -23,6 +25,12 @@ TIDE = "When is high tide at the harbour of Bergen?"
 def get_tides(harbour: str) -> str:
     """Get the high tide times of a harbour"""
     return f"{harbour}: 16:20"
+
+
+@tool
+def wind() -> str:
+    """How the wind blows"""
+    return "north"
 
 
 def renew_loan(loan: str) -> str:
@@ -112,3 +120,32 @@ def test_what_passes_is_unwrapped_and_what_does_not_answers_its_call(
     ]
     assert [each.tool_call_id for each in response.refused] == ["b"]
     assert response.update == {"messages": [wrapped, *response.refused]}
+
+
+@pytest.mark.parametrize("form", ["path", "catalog", "iterator"])
+def test_tools_in_every_form_of_a_board_stand_beside_those_of_a_request(tmp_path: Path, form: str) -> None:
+    schemas = [{"name": "tide", "description": "When the tide comes"}]
+    (tmp_path / "tools.json").write_text(json.dumps(schemas), "utf-8")
+    path = tmp_path / "tools.json"
+    given = {"path": path, "catalog": read_catalog(path), "iterator": iter(schemas)}
+    attention = ToolAttention(given[form], encoder=FakeEncoder(), cache_dir=tmp_path, way_back=False)
+    messages: list[Any] = [HumanMessage("tide and wind?", id="1")]
+    try:
+        request = attention.before_model({"messages": messages}, Request(messages=messages, tools=[wind]))
+        assert {each.name for each in request.tools} == {"tide", "wind"}
+    finally:
+        attention.board.close()
+
+
+def test_a_call_of_a_schema_in_the_request_passes_and_one_of_no_tool_is_refused(
+    attention_of: Callable[..., ToolAttention],
+) -> None:
+    attention = attention_of()
+    ask_user = {"type": "function", "function": {"name": "ask_user", "parameters": {"type": "object"}}}
+    messages: list[Any] = [HumanMessage(TIDE, id="1")]
+    request = attention.before_model({"messages": messages}, Request(messages=messages, tools=[ask_user]))
+    assert ask_user in request.tools
+    answer = calls(("ask_user", {}), ("drain_sea", {}))
+    response = attention.after_model({"messages": messages, **request.update}, answer, request.tools)
+    assert [call["name"] for call in response.calls] == ["ask_user"]
+    assert "drain_sea" in str(response.refused[0].content)

@@ -33,6 +33,7 @@ from pegboard.gateways.langchain.tools import AGENT, fitting, is_refused_by, lan
 from pegboard.gateways.langchain.toolsets import Toolset, Toolsets
 from pegboard.gateways.llm.tool_search.tool import ABOUT, not_found_now, nothing_asked
 from pegboard.library import Board
+from pegboard.library.given_tools import given_tools
 from pegboard.model import AgentState, Call, Decision, Tool, ToolId, Turn
 from pegboard.routing.decisions import with_active
 from pegboard.routing_board import RoutingBoard
@@ -115,7 +116,7 @@ class ToolAttention:
 
     def __init__(
         self,
-        tools: Sequence[object] = (),
+        tools: object = (),
         *,
         rendering: Rendering = "native",
         facts: Callable[[State], AgentState] = facts_of,
@@ -126,8 +127,9 @@ class ToolAttention:
         self.rendering: Rendering = rendering
         self._facts = facts
         self._way_back = way_back
-        self.board = Board(tools, **options)
-        self._toolsets = Toolsets(self.board, tools)
+        own = given_tools(tools)
+        self.board = Board(own, **options)
+        self._toolsets = Toolsets(self.board, own)
         self._cache = CacheAwareTools() if cache_aware else None
         self._shown: dict[tuple[ToolId, str], tuple[Tool, BaseTool]] = {}
 
@@ -136,14 +138,21 @@ class ToolAttention:
         changed, update = self.prepared(state, request)
         return changed.override(update=update)
 
-    def after_model(self, state: State, response: AIMessage) -> Response:
-        """The answer after the gate; the state must include the request's ``update``."""
+    def after_model(self, state: State, response: AIMessage, tools: Sequence[object] = ()) -> Response:
+        """The answer after the gate; the state must include the request's ``update``.
+
+        ``tools`` are those of the request: calls of schemas among them are your own to run, and pass unchecked.
+        """
+        yours = {name for tool in tools if isinstance(tool, dict) for name in named_by(tool)}
         calls: list[ToolCall] = []
         refused: list[ToolMessage] = []
         found: list[ToolMessage] = []
         for call in response.tool_calls:
             if self.is_search(state, call):
                 found.append(self.searched(state, call))
+                continue
+            if call["name"] in yours and not self.selects(state, call):
+                calls.append(call)
                 continue
             try:
                 calls.append(self.admitted(state, call).as_call(call))
@@ -379,10 +388,20 @@ class ToolAttention:
 
 def forced(decision: Decision, catalog: Catalog, choice: Any) -> Decision:
     """The decision plus the tool that ``tool_choice`` names (P8); words such as ``any`` name none."""
-    match choice:
+    names = named_by(choice)
+    return _with_named(decision, catalog, names) if names else decision
+
+
+def named_by(said: Any) -> list[str]:
+    """The name in a tool choice or a schema of any provider, if there is one.
+
+    >>> named_by({"type": "function", "function": {"name": "ask_user"}}), named_by({"type": "web_search"})
+    (['ask_user'], [])
+    """
+    match said:
         case {"function": {"name": str(name)}} | {"name": str(name)} | str(name):
-            return _with_named(decision, catalog, [name])
-    return decision
+            return [name]
+    return []
 
 
 def kept(decision: Decision, catalog: Catalog, messages: Sequence[AnyMessage]) -> Decision:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from langchain.agents.middleware import AgentMiddleware, ExtendedModelResponse, ModelRequest, ModelResponse
@@ -46,7 +46,7 @@ class ToolAttentionMiddleware(AgentMiddleware[ToolAttentionState, Any, Any]):
 
     def __init__(
         self,
-        tools: Sequence[object] = (),
+        tools: object = (),
         *,
         rendering: Rendering = "native",
         facts: Callable[[State], AgentState] = facts_of,

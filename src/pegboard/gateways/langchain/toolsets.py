@@ -17,6 +17,7 @@ from langchain_core.tools import BaseTool
 from pegboard.catalog import fingerprint
 from pegboard.gateways.langchain.tools import AGENT, board_tool
 from pegboard.library import Board
+from pegboard.library.given_tools import GivenTools, given_tools, joined
 from pegboard.model import Fingerprint, Tool, ToolId
 
 MOST_BOARDS = 64
@@ -52,9 +53,9 @@ class Toolsets:
     ``board`` serves requests without tools; boards for other requests also have its ``own`` tools. Thread-safe.
     """
 
-    def __init__(self, board: Board, own: Sequence[object]) -> None:
+    def __init__(self, board: Board, own: GivenTools) -> None:
         self._board = board
-        self._own = tuple(own)
+        self._own = own
         self._lock = threading.Lock()
         self._sets: OrderedDict[tuple[int, ...], Toolset] = OrderedDict()
         self._keys: dict[str, Toolset] = {}
@@ -88,7 +89,7 @@ class Toolsets:
         with self._lock:
             found = self._boards.get(key)
             if found is None:
-                found = self._boards[key] = self._board.with_tools([*toolset.definitions, *self._own])
+                found = self._boards[key] = self._board.with_tools(joined(given_tools(toolset.definitions), self._own))
             self._boards.move_to_end(key)
             while len(self._boards) > MOST_BOARDS:
                 self._boards.popitem(last=False)
