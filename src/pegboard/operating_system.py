@@ -223,6 +223,11 @@ def was_killed(returncode: int | None) -> bool:
     return returncode is None or returncode == -getattr(signal, "SIGKILL", 9)
 
 
+def ran_out_of_time(returncode: int | None) -> bool:
+    """Whether a process of this exit status was ended because it took more of the processor than it may."""
+    return returncode is not None and returncode == -getattr(signal, "SIGXCPU", 24)
+
+
 def start_detached(command: Sequence[str], log: Path) -> int:
     """Start a process that goes on without this one, in a session of its own. Returns its number. Raises OSError."""
     if is_windows():

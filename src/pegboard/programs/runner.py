@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import re
-import signal
 import sys
 import time
 from asyncio import StreamReader, StreamWriter
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from pegboard.errors import ConfigError, PegboardError
-from pegboard.operating_system import group_of_its_own, kill_group, kill_of_group, lower_priority
+from pegboard.operating_system import group_of_its_own, kill_group, kill_of_group, lower_priority, ran_out_of_time
 from pegboard.programs import sandbox_worker
 from pegboard.programs.program_run import Outcome, ProgramCall, ProgramRun
 from pegboard.programs.result_values import CallFailed
@@ -41,8 +40,6 @@ TOGETHER = 8
 """Calls of one program that run at the same time."""
 STARTING = 30.0
 """Seconds in which a program's sandbox starts."""
-OUT_OF_TIME = -signal.SIGXCPU if sys.platform != "win32" else None
-"""The exit code of a worker that took more of the processor than it may."""
 ENDING = 2.0
 """Seconds in which the worker ends after its sandbox was killed."""
 WORD = re.compile(r"[A-Za-z_]\w*")
@@ -152,7 +149,7 @@ class _Running:
                 await asyncio.wait(answers)
         if self._failure is not None:
             raise self._failure
-        if run.outcome == "crashed" and process.returncode == OUT_OF_TIME:
+        if run.outcome == "crashed" and ran_out_of_time(process.returncode):
             seconds = self._settings.seconds
             run = _ended("time", f"Handing on the values of the program took longer than its {seconds:g} seconds.")
         return replace(

@@ -141,7 +141,6 @@ def test_a_tool_that_raises_is_observed_and_the_error_goes_on_as_without_us(town
         town_agents.agent(model, tools=[get_tides]).invoke(asks(TIDE))
 
 
-@pytest.mark.requirement("000.query")
 @pytest.mark.parametrize("way", ["sync", "async"])
 @pytest.mark.parametrize("whose", ["the agent's", "the board's"])
 def test_a_tool_that_interrupts_the_graph_goes_on_after_it_and_has_not_failed(
@@ -188,6 +187,7 @@ async def test_a_call_that_is_cancelled_has_not_failed(town_agents: Any) -> None
     assert outcomes == []
 
 
+@pytest.mark.requirement("000.query")
 def test_after_a_tools_result_the_query_has_it_where_asked(town_agents: Any) -> None:
     """Multi-hop: which tool is needed shows in what the first one said (Tool Attention, section 8)."""
 

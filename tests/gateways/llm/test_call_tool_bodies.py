@@ -286,7 +286,6 @@ class CountedRouting:
         return await self.of.choices(turn, among)
 
 
-@pytest.mark.requirement("P25")
 def test_the_messages_of_conversations_in_turn_are_each_routed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stickiness, "MOST_PICKS", 8)
     request, only = parsed("openai_chat", asking("openai_chat")), Filter(only=frozenset())
