@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import httpcore2
+import mcp.client.session
 import numpy as np
 import pytest
 from httpx2._config import DEFAULT_TIMEOUT_CONFIG
@@ -77,6 +78,7 @@ def _patience() -> None:
     """HTTP clients of tests wait longer than five seconds for an answer: a busy machine may need them."""
     for phase in ("connect", "read", "write", "pool"):
         setattr(DEFAULT_TIMEOUT_CONFIG, phase, 60.0)
+    mcp.client.session.DISCOVER_TIMEOUT_SECONDS = 60.0
 
 
 @pytest.fixture(scope="session", autouse=True)

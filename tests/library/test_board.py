@@ -228,10 +228,9 @@ SERVERS = {"none": {"command": "no-such-program"}}
     [
         {"rules": RULES, "k": 3},
         {"servers": SERVERS, "rules": RULES, "k": 3},
-        {"mcpServers": SERVERS, "rules": RULES, "k": 3, "theme": "dark"},
         {"mcp": {"servers": SERVERS}, "editor.fontSize": 12, "pegboard": {"rules": RULES, "k": 3}},
     ],
-    ids=["options alone", "a settings file", "options in a client's file", "a client's file with a part for Pegboard"],
+    ids=["options alone", "a settings file", "a client's file with a part for Pegboard"],
 )
 def test_the_content_of_a_settings_file_says_more_than_servers(
     content: dict[str, Any], board_with: Callable[..., Board]
@@ -241,6 +240,16 @@ def test_the_content_of_a_settings_file_says_more_than_servers(
     assert (settings.k, [rule.scope for rule in settings.rules]) == (3, ["reader"])
     assert set(settings.servers) <= {"none"}
     assert bool(settings.servers) is (len(content) > 2)
+
+
+def test_other_keys_of_a_clients_file_are_the_clients(
+    board_with: Callable[..., Board], caplog: pytest.LogCaptureFixture
+) -> None:
+    content = {"mcpServers": SERVERS, "rules": ["be nice"], "profile": "work", "pegboard": {"k": 3}, "theme": "dark"}
+    settings = board_with(tide, loan, config=content)._settings
+
+    assert (settings.k, settings.rules, set(settings.servers)) == (3, (), {"none"})
+    assert "Not read beside the servers of a client: profile, rules." in caplog.text
 
 
 @pytest.mark.parametrize("content", [{"servers": SERVERS, "rulez": RULES}, {"pegboard": {"rulez": RULES}}])

@@ -235,6 +235,7 @@ async def test_a_store_that_is_away_costs_no_more_memory_than_the_most_rows_of_t
         await book.flush()
 
     assert list(book._left) == CALLERS[70:100]
+    assert book._rows_left == sum(len(left.new) for left in book._left.values()) == 60
 
 
 async def test_other_tasks_run_between_the_keys_of_a_flush() -> None:

@@ -34,6 +34,8 @@ def test_a_large_file_with_comments_is_read_and_a_large_cut_one_is_an_error_that
     assert len(JSON.parse(f'{{"mcpServers": {{{entries}}},}}')["mcpServers"]) == 5_000
     with pytest.raises(ValueError, match=r"line 500[01] column"):
         JSON.parse(f'{{"mcpServers": {{{entries}')
+    with pytest.raises(ValueError, match="JSON5 is read in files of up to 50,000 characters"):
+        JSON.parse(f"{{mcpServers: {{{entries}}}}}")
 
 
 @given(

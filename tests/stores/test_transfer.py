@@ -59,6 +59,8 @@ async def test_an_export_is_json_lines_that_say_what_they_are(tmp_path: Path) ->
                 "notices": 0,
                 "client": {"name": "é"},
                 "replica": None,
+                "watched": [],
+                "level": None,
             },
         },
         {"record": "meter", "kind": "key", "name": "alice", "spent": 7, "used": None},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
@@ -11,6 +12,8 @@ from pegboard.errors import ConfigError
 from pegboard.settings import Settings, load_settings
 from pegboard.settings.client_configs import servers_of
 from pegboard.settings.server_spec import ServerSpec
+
+LOGGER = logging.getLogger(__name__)
 
 ANOTHER = "pegboard"
 EVERYTHING = {"x-pegboard-exposure": "eager"}
@@ -46,15 +49,15 @@ def settings_of(config: Config, url: str | None, options: Mapping[str, Any]) -> 
 
 
 def _options_in(content: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that a file says besides its servers: a client's file in `pegboard`. Raises ConfigError."""
+    """The options that a file says besides its servers: a client's file in `pegboard`, where all other keys are the
+    client's. Raises ConfigError."""
     within = content.get("pegboard")
     said = dict(within) if isinstance(within, Mapping) else {}
-    is_clients = not OF_CLIENTS.isdisjoint(content)
-    said |= {
-        name: value
-        for name, value in content.items()
-        if name not in BESIDE and (name in Settings.model_fields or not is_clients)
-    }
+    others = {name: value for name, value in content.items() if name not in BESIDE}
+    if OF_CLIENTS.isdisjoint(content):
+        said |= others
+    elif unread := sorted(others.keys() & Settings.model_fields.keys()):
+        LOGGER.warning("Not read beside the servers of a client: %s. Options stand in 'pegboard'.", ", ".join(unread))
     _check_names(said)
     return said
 

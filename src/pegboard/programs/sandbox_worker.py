@@ -32,7 +32,7 @@ ROOM, TIMES = 512 * 1024**2, 4
 parts are shared in the sandbox has all of them here."""
 MORE_SECONDS = 5
 """Seconds of processor time that this process may take beyond those of the program."""
-TOO_LARGE = "A value of the program, or the arguments of a call, take more memory than it may."
+TOO_LARGE = "A value of the program, the arguments of a call, or its result, take more memory than it may."
 LOOKUPS = 1_000
 """Host round trips that are no calls, such as reading an unknown name."""
 SLEEP_SECONDS = 30.0
@@ -86,6 +86,7 @@ class Sandbox:
         self._questions, self._answers = questions, answers
         self._lock = threading.Lock()
         self._printed = self._calls = 0
+        self._reading = 0.0
         self._sleeps = SLEEP_SECONDS
         self._arrived: dict[int, Any] = {}
         self._source = task["program"].encode("utf-8", "replace")
@@ -189,13 +190,23 @@ class Sandbox:
     def _settled(self, pending: list[int]) -> dict[int, Any]:
         """The results of at least one of these calls."""
         while not any(each in self._arrived for each in pending):
+            began = time.process_time()
             answer = read(self._questions)
+            self._given_time(time.process_time() - began)
             if answer is None:
                 raise Ended("crashed", "The gateway is gone.")
             failed = "error" in answer
             result = {"exc_type": "RuntimeError", "message": answer["error"]} if failed else None
             self._arrived[answer["id"]] = result or {"return_value": answer["value"]}
         return {each: self._arrived.pop(each) for each in pending if each in self._arrived}
+
+    def _given_time(self, seconds: float) -> None:
+        """Processor time in which a result was read is none of the program's."""
+        self._reading += seconds
+        whole = int(self._reading)
+        self._reading -= whole
+        if whole:
+            _limit_time(whole)
 
     def _print(self, _stream: str, text: str) -> None:
         room = self._task["characters"] - self._printed
@@ -285,8 +296,19 @@ def _limit_itself_to(memory: int, seconds: float) -> None:
     least, hard = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (min(least, taken + ROOM + TIMES * memory), hard))
     used = resource.getrusage(resource.RUSAGE_SELF)
-    most = math.ceil(used.ru_utime + used.ru_stime + seconds) + MORE_SECONDS
-    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    _limit_time(math.ceil(used.ru_utime + used.ru_stime + seconds) + MORE_SECONDS, anew=True)
+
+
+def _limit_time(seconds: int, *, anew: bool = False) -> None:
+    """Limits this process to so many seconds of the processor, or gives it so many more than it has."""
+    try:
+        import resource
+    except ImportError:
+        return
+    least, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    if least == resource.RLIM_INFINITY and not anew:
+        return
+    most = seconds if anew else least + seconds
     resource.setrlimit(resource.RLIMIT_CPU, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
 
 

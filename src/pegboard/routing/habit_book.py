@@ -108,11 +108,13 @@ class HabitBook:
         self._known: OrderedDict[str, KeyHabits] = OrderedDict()
         self._left: OrderedDict[str, KeyHabits] = OrderedDict()
         """What the store has not been told of keys that are not kept any more."""
+        self._rows_left = 0
 
     def of(self, key: str) -> KeyHabits:
         """The habits of a key. With a store, an unknown key has none until the next synchronization."""
         if key not in self._known:
             left = self._left.pop(key, None)
+            self._rows_left -= 0 if left is None else len(left.new)
             self._known[key] = KeyHabits(control=is_control(key, self._control), new={} if left is None else left.new)
         self._known.move_to_end(key)
         while len(self._known) > MOST_KEYS:
@@ -152,6 +154,7 @@ class HabitBook:
             if known.new or known.read_at is None or now - known.read_at >= REFRESH_SECONDS
         ]
         self._left.clear()
+        self._rows_left = 0
         for known in self._known.values():
             known.new = {}
         try:
@@ -195,10 +198,12 @@ class HabitBook:
         if self._store is None or not new:
             return
         left = self._left.setdefault(key, KeyHabits())
+        self._rows_left -= len(left.new)
         for row, sums in new.items():
             left.add(row, sums)
-        while sum(len(each.new) for each in self._left.values()) > MOST_LEFT:
-            self._left.popitem(last=False)
+        self._rows_left += len(left.new)
+        while self._rows_left > MOST_LEFT:
+            self._rows_left -= len(self._left.popitem(last=False)[1].new)
 
 
 def is_control(key: str, share: float) -> bool:

@@ -24,9 +24,10 @@ INVISIBLE = re.compile(
 UNSEEN = re.compile(
     "[\u00ad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
     "\u202a-\u202e\u2060-\u206f\u2800\u3164\ufeff\uffa0\ufff9-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f"
-    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a]+"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\ufe00-\ufe0f\U000e0100-\U000e01ef]+"
 )
-"""What does not count where a text is matched: every format character but tags, and others without a shape."""
+"""What does not count where a text is matched: every format character but tags, variation selectors, and others without
+a shape."""
 JOINERS = frozenset("\u200c\u200d")
 JOINED = (
     "ARABIC",

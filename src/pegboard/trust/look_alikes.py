@@ -42,6 +42,8 @@ LOOKING_LIKE = {
 LATIN = str.maketrans({like: letter for letter, others in LOOKING_LIKE.items() for like in others})
 PLANES = range(0x300, 0x20000)
 """Where combining marks are, but for variation selectors."""
+MARKS = ("Mn", "Me", "Mc")
+"""Categories of marks on letters, around them and beside them."""
 
 
 def unified(text: str) -> str:
@@ -56,7 +58,7 @@ def unified(text: str) -> str:
 @cache
 def _words() -> re.Pattern[str]:
     """Words with a letter that is not ASCII, or with a mark on a letter."""
-    marks, begun = [each for each in PLANES if unicodedata.category(chr(each)) == "Mn"], 0
+    marks, begun = [each for each in PLANES if unicodedata.category(chr(each)) in MARKS], 0
     ranges = ""
     for at, mark in enumerate(marks):
         if marks[at + 1 : at + 2] != [mark + 1]:
@@ -67,6 +69,7 @@ def _words() -> re.Pattern[str]:
 
 
 def _latin(word: re.Match[str]) -> str:
-    bare = "".join(each for each in unicodedata.normalize("NFD", word.group()) if unicodedata.category(each) != "Mn")
+    apart = unicodedata.normalize("NFD", word.group())
+    bare = "".join(each for each in apart if unicodedata.category(each) not in MARKS)
     read = bare.translate(LATIN)
     return read if read.isascii() else word.group()

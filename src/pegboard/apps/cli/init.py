@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -90,7 +91,8 @@ def _init(names: Sequence[str], to: Path | None, *, write: bool) -> dict[str, An
         with file_changes() as changes:
             adopt.write(adoptions, changes)
         if ours := [each.target for each in adoptions if each.is_all_ours]:
-            consent.remember(ours)
+            with suppress(OSError):  # all is written: without it, the user is asked once more
+                consent.remember(ours)
     return {
         "written": write,
         "targets": [_target(each) for each in adoptions],

@@ -50,9 +50,9 @@ class JsonMembers:
             pass
         try:
             return json.loads(plain_json(text))
-        except ValueError:
+        except ValueError as error:
             if len(text) > MOST_JSON5:
-                raise
+                raise ValueError(f"{error}; JSON5 is read in files of up to {MOST_JSON5:,} characters") from error
             return json5.loads(text)
 
     def source(self, text: str, place: Sequence[str], name: str) -> str:

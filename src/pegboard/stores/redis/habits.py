@@ -125,7 +125,7 @@ class HabitRecords(HashRecordStore[HabitRecord]):
         return [
             HabitRecord(key=key, server=server, name=name, sums=value, used=used)
             for (key, server, name), (value, used) in found
-            if _is_whole(value)
+            if value is not None
         ]
 
     async def remove(self, client: Any, keys: Sequence[Key]) -> int:
