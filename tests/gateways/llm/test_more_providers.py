@@ -187,6 +187,10 @@ def test_answers_of_cohere_are_read_streamed_or_whole() -> None:
         ),
         ({"billed_units": {"output_tokens": 8.0}, "tokens": {"input_tokens": 71.0}}, TokenUsage(input=71, output=8)),
         ({"billed_units": {"input_tokens": 5, "output_tokens": 8}}, TokenUsage(input=5, output=8)),
+        (
+            {"billed_units": {"input_tokens": 11}, "tokens": {"input_tokens": 507}, "cached_tokens": 464},
+            TokenUsage(input=11, cache_read=11),
+        ),
     ],
 )
 def test_of_cohere_those_tokens_count_that_are_billed(usage: dict[str, Any], counted: TokenUsage) -> None:

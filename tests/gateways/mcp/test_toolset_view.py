@@ -57,7 +57,8 @@ def test_servers_tools_and_hidden_patterns_choose_together(board: Catalog) -> No
     ("fields", "expected"),
     [
         ({}, None),
-        ({"hidden": ["jira/*"]}, None),
+        ({"hidden": ["jira/*"]}, {"github", "documents", "github.com/org/notes"}),
+        ({"servers": ["jira", "documents"], "hidden": ["documents/*"]}, {"jira"}),
         ({"servers": ["jira", "documents"]}, {"jira", "documents"}),
         ({"tools": ["jira/list_boards"]}, {"jira"}),
     ],
@@ -68,7 +69,8 @@ def test_a_toolset_has_the_resources_and_prompts_of_its_servers_although_one_has
     chosen = toolset(**fields)
     shown: Any = SimpleNamespace(catalog=chosen.apply(board))
     none: Any = None
-    view = CallerView(Settings(), shown, none, chosen, searches=none)
+    servers = {name: {"command": "x"} for name in ("jira", "github", "documents")}
+    view = CallerView(Settings(servers=servers), shown, none, chosen, searches=none)
     assert view.servers == expected
 
 

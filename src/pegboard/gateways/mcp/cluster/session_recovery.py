@@ -135,21 +135,28 @@ class SessionRecovery:
         self._inner[session] = inner
         self._gateway.continue_session(session)
         LOGGER.info("A session of an earlier process continues")
-        wishes = [_request("logging/setLevel", {"level": known.level})] if known.level else []
-        wishes += [_request("resources/subscribe", {"uri": uri}) for uri in known.watched]
-        if wishes:  # servers that have to start take longer than the client's request
-            await self._sessions.beside(partial(self._wish_again, scope, (inner, version, session), wishes))
+        within = (inner, version, session)
+        if known.level:
+            await self._repeat(scope, within, _request("logging/setLevel", {"level": known.level}))
+        if known.watched:  # servers that have to start take longer than the client's request
+            await self._sessions.beside(partial(self._watch_again, scope, within, known.watched))
 
-    async def _wish_again(self, scope: Scope, within: tuple[str, str, str], wishes: Sequence[bytes]) -> None:
+    async def _watch_again(self, scope: Scope, within: tuple[str, str, str], watched: Sequence[str]) -> None:
+        """Watch what the client watches still."""
+        for uri in watched:
+            now = await self._gateway.book.find(within[2])
+            if now is not None and uri in now.watched:
+                await self._repeat(scope, within, _request("resources/subscribe", {"uri": uri}))
+
+    async def _repeat(self, scope: Scope, within: tuple[str, str, str], wish: bytes) -> None:
         """Repeat what the client asked for until it says otherwise. A server that refuses it now changes nothing."""
-        for wish in wishes:
-            try:
-                status, _, answer = await self._send(scope, within, wish)
-            except Exception:
-                LOGGER.warning("A session was not recovered whole", exc_info=True)
-                return
-            if status >= 400 or (refusal := _refusal(answer)):
-                LOGGER.warning("A session was not recovered whole: %s", refusal if status < 400 else status)
+        try:
+            status, _, answer = await self._send(scope, within, wish)
+        except Exception:
+            LOGGER.warning("A session was not recovered whole", exc_info=True)
+            return
+        if status >= 400 or (refusal := _refusal(answer)):
+            LOGGER.warning("A session was not recovered whole: %s", refusal if status < 400 else status)
 
     def _owned(self, scope: Scope, send: Send) -> Send:
         """Signs the id of a new session for its holder, if tokens are required."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Sequence
+from fnmatch import fnmatchcase
 from uuid import uuid4
 
 from pegboard.board_search import Found, found_tools
@@ -83,12 +84,14 @@ class CallerView:
 
     @property
     def servers(self) -> Collection[str] | None:
-        """Servers whose resources and prompts are visible: those of the toolset, which may have no tools; None for
-        all."""
+        """Servers whose resources and prompts are visible: those of the toolset, which may have no tools, but not those
+        that it hides whole; None for all."""
         chosen = None if self._toolset is None else self._toolset.settings
-        if chosen is None or not (chosen.servers or chosen.tools):
+        if chosen is None or not (chosen.servers or chosen.tools or chosen.hidden):
             return None
-        return self.catalog_view.catalog.servers.keys() | set(chosen.servers)
+        named = set(chosen.servers or (() if chosen.tools else self._settings.servers))
+        hidden = {name for name in named if any(fnmatchcase(f"{name}/", pattern) for pattern in chosen.hidden)}
+        return self.catalog_view.catalog.servers.keys() | (named - hidden)
 
     def names(self, caller: Caller) -> WireNames:
         return self.catalog_view.names(caller.kind.longest_name)

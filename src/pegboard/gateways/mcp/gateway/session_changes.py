@@ -24,6 +24,8 @@ MOST_NOTICES = 2
 """Notifications without a listing, after which a client is assumed to ignore them."""
 MOST_WATCHED = 1_000
 """Resources of a session that are watched again after a restart; the first ones are forgotten."""
+LONGEST_WATCHED = 2_000
+"""Characters of an address that is watched again after a restart."""
 MOST_TRIES = 10
 MOST_UNSAVED = 100
 """Changes of one session that are reapplied if another process changed it while the store was down."""
@@ -89,7 +91,7 @@ def watches(uri: str) -> Change:
     """The client wants to be told of changes of a resource."""
 
     def change(session: Session) -> Session:
-        if uri in session.watched:
+        if uri in session.watched or len(uri) > LONGEST_WATCHED:
             return session
         return replace(session, watched=(*session.watched, uri)[-MOST_WATCHED:])
 

@@ -71,7 +71,7 @@ def caller_of(ctx: ServerRequestContext[Any, Any], kind_of: KindOf, exposure: Ex
 def named_session(name: str, holder: Holder | None) -> str:
     """The key of a session that its client named: the same name from two holders means two sessions.
 
-    >>> named_session("b:c", Holder("a", "1")) == named_session("c", Holder("a:b", "2"))
+    >>> named_session("b:c", Holder(name="a", secret="1")) == named_session("c", Holder(name="a:b", secret="2"))
     False
     """
     if holder is None:

@@ -72,8 +72,10 @@ class CohereAnswer:
 
 
 def _counted(usage: _Usage) -> TokenUsage:
-    """The tokens that are billed: those of Cohere's own instructions, which are among all tokens, are not."""
+    """The tokens that are billed: those of Cohere's own instructions, which are among all tokens and may be read from a
+    cache, are not."""
     billed, tokens = usage.billed_units or _Tokens(), usage.tokens or _Tokens()
     given = tokens.input_tokens if billed.input_tokens is None else billed.input_tokens
     made = tokens.output_tokens if billed.output_tokens is None else billed.output_tokens
-    return TokenUsage(input=int(given or 0), output=int(made or 0), cache_read=int(usage.cached_tokens or 0))
+    read = min(int(usage.cached_tokens or 0), int(given or 0))
+    return TokenUsage(input=int(given or 0), output=int(made or 0), cache_read=read)
