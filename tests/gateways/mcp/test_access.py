@@ -188,7 +188,7 @@ async def test_sessions_that_two_holders_call_alike_are_two(open_door: OpenDoor,
             client = await client_of(http, url, name, modern=True, **named)
             await client.call("echo", text=name)
         book = host.gateway().book
-        assert all([await book.find(f"named:{name}:work") for name in ("ann", "root")])
+        assert all([await book.find(f"named:token:{len(name)}:{name}:work") for name in ("ann", "root")])
         assert await book.find("named:work") is None
 
 
