@@ -67,6 +67,7 @@ def test_work_inside_may_wait_for_more_work_but_not_block_for_it() -> None:
 
 
 def test_a_function_in_a_thread_of_the_portal_has_the_callers_context_and_ends_before_closing_does() -> None:
+    before = set(threading.enumerate())
     portal, go, ended = Portal(), threading.Event(), threading.Event()
 
     def function(number: int) -> tuple[int, str]:
@@ -84,7 +85,7 @@ def test_a_function_in_a_thread_of_the_portal_has_the_callers_context_and_ends_b
     assert portal.run(outer()) == (7, "ada")
     portal.close()
     assert ended.is_set()
-    assert not any(thread.name.startswith("pegboard") for thread in threading.enumerate())
+    assert not any(thread.name.startswith("pegboard") for thread in set(threading.enumerate()) - before)
 
 
 def test_work_that_comes_while_a_portal_closes_waits_and_runs_on_the_next_loop() -> None:
