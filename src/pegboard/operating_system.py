@@ -254,6 +254,12 @@ def after_fork(forget: Callable[[], None]) -> None:
         os.register_at_fork(after_in_child=forget)
 
 
+def never_finalize(theirs: object) -> None:
+    """Never finalize this in a forked child: closing the copy of a connection would end the parent's server or its
+    transaction."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(theirs))
+
+
 # Signals and streams
 
 

@@ -261,3 +261,31 @@ async def test_the_age_of_an_audit_log_is_found_without_reading_all_of_it(tmp_pa
     assert log._file.run_now(oldest) == (None, 5)
     assert len(steps) < 5
     log.close()
+
+
+FORKED = """
+import asyncio, os, sys
+from pathlib import Path
+from pegboard.stores.sqlite.database import STATE_MIGRATIONS, SqliteFile
+
+file = SqliteFile(Path(sys.argv[1]), STATE_MIGRATIONS, remedy="")
+
+def add(key):
+    written = ("INSERT INTO sessions VALUES (?, 1, 0, '')", (key,))
+    asyncio.run(file.run(lambda connection: connection.execute(*written).rowcount))
+
+add("parent")
+child = os.fork()
+add(f"after {child == 0}")
+if child:
+    os.waitpid(child, 0)
+    count = "SELECT count(*) FROM sessions"
+    print(asyncio.run(file.run(lambda connection: connection.execute(count).fetchone()[0])))
+"""
+
+
+def test_a_file_that_was_used_is_used_in_a_forked_process_too(tmp_path: Path) -> None:
+    path = str(tmp_path / "state.sqlite")
+    done = subprocess.run([sys.executable, "-c", FORKED, path], capture_output=True, text=True, timeout=300)
+
+    assert (done.stdout, done.returncode) == ("3\n", 0), done.stderr

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import ctypes
 import logging
 import threading
 import weakref
@@ -289,12 +288,7 @@ def reset_at_fork(owner: ForkAware) -> None:
 
 def _reset_all() -> None:
     for owner in list(_living):
-        _never_finalize(owner.forget())
-
-
-def _never_finalize(theirs: object) -> None:
-    """Never finalize: closing the copy of a connection here would end the parent's server or its transaction."""
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(theirs))
+        operating_system.never_finalize(owner.forget())
 
 
 def _close_all() -> None:

@@ -32,7 +32,7 @@ from pegboard.stores.postgres import (
     habits,
     statistics,
 )
-from pegboard.stores.postgres.database import MIGRATIONS, fetch
+from pegboard.stores.postgres.database import MIGRATIONS, execute_each, fetch
 from pegboard.testing import FakeClock
 from pegboard_bench.ports import free_port
 from records import held
@@ -283,9 +283,21 @@ async def test_connections_that_fall_silent_are_given_up_and_made_anew(schema: s
             with pytest.raises(StoreError, match="it has not answered for 2 s"):
                 await begun
             assert await pins.version() == 0
+            with pytest.raises(StoreError, match="nothing_here"):
+                await made.run(lambda connection: fetch(connection, "SELECT * FROM nothing_here"))
     finally:
         await made.close()
         await drop_schema(schema)
+
+
+@needs_postgres
+async def test_a_batch_may_take_longer_than_any_of_its_statements(database: Make) -> None:
+    made = database(timeout=2)
+
+    async def work(connection: AsyncConnection) -> None:
+        await execute_each(connection, "SELECT pg_sleep(%s)", [(0.5,)] * 8)
+
+    await made.run(work)
 
 
 @needs_postgres

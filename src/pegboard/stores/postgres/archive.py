@@ -9,7 +9,7 @@ from typing import Any
 from pegboard.protocols import About, Clock
 from pegboard.records import KINDS, Key, Kind, Record
 from pegboard.stores.database import batches
-from pegboard.stores.postgres.database import MIGRATIONS, PostgresDatabase, fetch
+from pegboard.stores.postgres.database import MIGRATIONS, PostgresDatabase, execute_each, fetch
 from pegboard.stores.retention import is_over, live
 from pegboard.stores.sql.statements import NEXT_PIN_VERSION
 from pegboard.stores.sql.tables import PAGE, TABLES, Dialect, deletion, record_of, rows_of
@@ -62,9 +62,8 @@ class PostgresArchive:
             for kind, group in groupby(live(records, now), key=lambda record: record.record):
                 for some in batches(group, PAGE):
                     rows = [row for record in some for row in rows_of(record, now)]
-                    async with connection.cursor() as cursor:
-                        await cursor.executemany(TABLES[kind].insert(POSTGRES), rows)
-                        taken += cursor.rowcount * len(some) // len(rows)
+                    changed = await execute_each(connection, TABLES[kind].insert(POSTGRES), rows)
+                    taken += changed * len(some) // len(rows)
                 if kind == "pin":
                     await connection.execute(NEXT_PIN_VERSION)
             return taken

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import socket
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from typing import Any, TypeVar
 
@@ -22,6 +22,8 @@ MIGRATING = 7_332_001
 LEDGER = "CREATE TABLE IF NOT EXISTS migrations (name text PRIMARY KEY)"
 GRACE = 1.0
 """Seconds after ``timeout`` in which the server itself may say that it gave up."""
+OF_A_BATCH = 10
+"""How many times as long a batch may take: its server answers at the end of all its statements."""
 KEEPALIVES = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
 T = TypeVar("T")
 ACTIVITY_SUMS = activity_sums.SumDialect(mark="%s", called="jsonb_array_elements_text(called::jsonb) AS each(value)")
@@ -159,17 +161,26 @@ class PostgresDatabase:
             errors.errors.LockNotAvailable,
             UnicodeEncodeError,
         )
+        refused: Exception | None = None
         with self._breaker.call() if self._breaker else nullcontext():
             try:
                 pool = self._pool or await self._open()
                 async with pool.connection() as connection:
                     try:
                         async with connection.transaction():
-                            return await work(connection)
+                            result = await work(connection)
                     except refusals as error:
                         refused = error
+                await self._silence()
+                if refused is None:
+                    return result
             except (errors.Error, OSError) as error:
-                why = await self._silence() or str(error).strip().rstrip(".")
+                silence = await self._silence()
+                why = (
+                    silence
+                    if silence and isinstance(error, errors.OperationalError)
+                    else str(error).strip().rstrip(".")
+                )
                 raise StoreError(
                     f"PostgreSQL at {self.place} cannot be used: {why}.",
                     remedy="Check that it runs, that its address is right, and that the user may use the schema.",
@@ -283,26 +294,35 @@ async def fetch(connection: Any, query: str, values: Sequence[Any] = ()) -> list
     return rows
 
 
-async def execute_each(connection: Any, query: str, rows: Sequence[Sequence[Any]]) -> None:
-    """Execute a statement once for each row of values, in order, pipelined in batches: each is waited for."""
-    async with connection.cursor() as cursor:
-        for some in batches(rows):
-            await cursor.executemany(query, some)
+async def execute_each(connection: Any, query: str, rows: Sequence[Sequence[Any]]) -> int:
+    """Execute a statement once for each row of values, in order, pipelined in batches: each is waited for. Returns the
+    number of rows that it changed."""
+    changed = 0
+    connection.patience = OF_A_BATCH
+    try:
+        async with connection.cursor() as cursor:
+            for some in batches(rows):
+                await cursor.executemany(query, some)
+                changed += cursor.rowcount
+    finally:
+        connection.patience = 1
+    return changed
 
 
 def _limited(psycopg: Any, seconds: float, fell_silent: Callable[[], None]) -> Any:
-    """A class of connections that are closed if an answer takes longer than ``seconds`` and `GRACE`: the limits that
+    """A class of connections that are closed if nothing comes for longer than ``seconds`` and `GRACE`: the limits that
     the server keeps do nothing if it cannot be reached. ``fell_silent`` is called then."""
 
     class LimitedConnection(psycopg.AsyncConnection):  # type: ignore[misc]
         is_limited = True
+        patience = 1
 
-        async def wait(self, *given: Any, **named: Any) -> Any:
-            """Whatever is sent waits here for its answer."""
+        async def wait(self, work: Any, *given: Any, **named: Any) -> Any:
+            """Whatever is sent waits here for its answers."""
             if not self.is_limited:
-                return await super().wait(*given, **named)
-            with _unless_within(seconds, self._cut):
-                return await super().wait(*given, **named)
+                return await super().wait(work, *given, **named)
+            with _unless_silent(seconds * self.patience, self._cut) as heard:
+                return await super().wait(_telling(work, heard), *given, **named)
 
         def _cut(self) -> None:
             fell_silent()
@@ -317,14 +337,37 @@ def _limited(psycopg: Any, seconds: float, fell_silent: Callable[[], None]) -> A
 
 
 @contextmanager
-def _unless_within(seconds: float, cut: Callable[[], None]) -> Iterator[None]:
-    """Call ``cut`` if the block takes longer. An answer that came while the event loop stood still is read within the
+def _unless_silent(seconds: float, cut: Callable[[], None]) -> Iterator[Callable[[], None]]:
+    """Call ``cut`` if nothing is heard for longer. What came while the event loop stood still is read within the
     grace."""
     loop = asyncio.get_running_loop()
-    timers = list[asyncio.TimerHandle]()
-    timers.append(loop.call_later(seconds, lambda: timers.append(loop.call_later(GRACE, cut))))
+    timer: asyncio.TimerHandle
+
+    def grace() -> None:
+        nonlocal timer
+        timer = loop.call_later(GRACE, cut)
+
+    def heard() -> None:
+        nonlocal timer
+        timer.cancel()
+        timer = loop.call_later(seconds, grace)
+
+    timer = loop.call_later(seconds, grace)
     try:
-        yield
+        yield heard
     finally:
-        for timer in timers:
-            timer.cancel()
+        timer.cancel()
+
+
+def _telling(work: Generator[Any, Any, T], heard: Callable[[], None]) -> Generator[Any, Any, T]:
+    """The same work of psycopg, which waits for its connection at each ``yield``; ``heard`` is called when it is
+    ready."""
+    try:
+        wanted = next(work)
+        while True:
+            ready = yield wanted
+            if ready:
+                heard()
+            wanted = work.send(ready)
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]

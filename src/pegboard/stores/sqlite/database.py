@@ -10,7 +10,9 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
+from weakref import WeakSet
 
+from pegboard import operating_system
 from pegboard.errors import ConfigError, StoreError
 from pegboard.stores.database import Migration, outstanding
 from pegboard.stores.sql.statements import pin_versions
@@ -128,6 +130,12 @@ class SqliteFile:
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
         self._thread = _thread()
+        _files.add(self)
+
+    def begin_anew(self) -> None:
+        """In a forked child, which has no thread of its parent and must not touch the parent's connection."""
+        operating_system.never_finalize(self._connection)
+        self._connection, self._lock, self._thread = None, threading.Lock(), _thread()
 
     async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """The result of ``work``, whose changes are one transaction.
@@ -220,6 +228,11 @@ class FileStore:
         self._file.close()
 
 
+def _begin_anew() -> None:
+    for file in list(_files):
+        file.begin_anew()
+
+
 def _thread() -> ThreadPoolExecutor:
     """One thread, which begins with the first work."""
     return ThreadPoolExecutor(max_workers=1, thread_name_prefix="pegboard-sqlite")
@@ -241,3 +254,7 @@ def _write_ahead(connection: sqlite3.Connection) -> None:
             if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                 raise
             time.sleep(0.005)
+
+
+_files: WeakSet[SqliteFile] = WeakSet()
+operating_system.after_fork(_begin_anew)
