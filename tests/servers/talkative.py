@@ -276,6 +276,8 @@ if __name__ == "__main__":
     if len(sys.argv) > 2:
         import uvicorn
 
-        uvicorn.run(server.streamable_http_app(), host="127.0.0.1", port=int(sys.argv[1]), log_level="warning")
+        place: dict[str, Any] = {"host": "127.0.0.1", "port": int(sys.argv[1])}
+        waits = 600  # a call that is sent when an idle connection is closed is lost, and a busy machine sends it then
+        uvicorn.run(server.streamable_http_app(), **place, log_level="warning", timeout_keep_alive=waits)
     else:
         asyncio.run(main())
