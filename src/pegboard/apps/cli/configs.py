@@ -103,6 +103,19 @@ def own_files() -> list[Path]:
     return [path for path in (Path(OWN_NAME), own_file()) if path.is_file()][:1]
 
 
+def own_files_that_stay() -> list[Path]:
+    """As `own_files`. Raises ConfigError for one of the current project that names where data and keys are sent: only
+    who names it with --config wants that."""
+    for path in own_files():
+        if elsewhere := _sends_elsewhere(path.absolute()):
+            raise ConfigError(
+                f"{str(path)!r} belongs to the current project and sets where data and keys are sent "
+                f"({', '.join(elsewhere)}).",
+                remedy=f"`--config {path}` uses it.",
+            )
+    return own_files()
+
+
 def _without_us(configured: Configured) -> Configured:
     """Without servers that are Pegboard itself: starting those from here would never end."""
     servers = configured.settings.servers
