@@ -10,7 +10,7 @@ import pytest
 
 from failing import Failing
 from pegboard import usage as usages
-from pegboard.errors import ConfigError
+from pegboard.errors import ConfigError, ValueRefused
 from pegboard.model import Outcome, ToolId
 from pegboard.routing.economics import Knowledge
 from pegboard.stores import MemoryStatistics
@@ -37,6 +37,28 @@ class Broken(MemoryStatistics):
 
     async def read(self) -> dict[ToolId, object]:  # type: ignore[override]
         raise ConfigError("The disk is full.", remedy="Empty it.")
+
+
+class Refusing(MemoryStatistics):
+    """It keeps no name that is too long."""
+
+    async def observe(self, outcomes: Sequence[Outcome]) -> None:
+        if any(len(each.tool.name) > 9 for each in outcomes):
+            raise ValueRefused("The name is too long.", remedy="Check the value.")
+        await super().observe(outcomes)
+
+
+async def test_a_name_that_the_store_refuses_keeps_no_other_from_being_counted(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    usage = Usage(Refusing())
+    for outcome in [*outcomes("a", 6), *outcomes("x" * 10, 2), *outcomes("b", 5)]:
+        usage.observe(outcome)
+    await usage.flush()
+    await usage.flush()
+
+    assert [tool.name for tool in await usage.most_called(5, ["s"])] == ["a", "b"]
+    assert [each.message for each in caplog.records] == ["2 calls could not be counted: the store refuses their names"]
 
 
 @pytest.mark.requirement("002.usage-data")

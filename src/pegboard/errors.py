@@ -109,6 +109,10 @@ class StoreError(PegboardError):
     http_status = 503
 
 
+class ValueRefused(StoreError):  # noqa: N818
+    """The store answers, and does not keep this value: it will not the next time either."""
+
+
 class SessionConflict(PegboardError):  # noqa: N818
     """The saved version is no longer the stored one: load the session again and repeat the change."""
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Sequence
 
 from pegboard.averages import with_servers
 from pegboard.errors import PegboardError, StoreError
 from pegboard.model import Outcome, ToolId
 from pegboard.protocols import Statistics
+from pegboard.write_batch import write_batch
 
 LOGGER = logging.getLogger(__name__)
 
@@ -53,11 +54,16 @@ class Usage:
         del self._waiting[: len(outcomes)]
         if outcomes:
             try:
-                await self._store.observe(with_servers(outcomes))
+                refused = await write_batch(outcomes, self._write)
+                if refused:
+                    LOGGER.warning("%d calls could not be counted: the store refuses their names", len(refused))
             except StoreError:
                 self._waiting = [*outcomes, *self._waiting][-MOST_WAITING:]
             except PegboardError as error:
                 LOGGER.warning("Calls could not be counted: %s", error)
+
+    async def _write(self, outcomes: Sequence[Outcome]) -> None:
+        await self._store.observe(with_servers(outcomes))
 
     async def most_called(self, most: int, servers: Container[str]) -> list[ToolId]:
         """At most ``most`` tools of these servers, those with the most successful calls first, then by name."""

@@ -16,6 +16,7 @@ from gateway_processes import GatewayProcess
 from pegboard import AgentState, Board, Call, Outcome, ToolId
 from pegboard.errors import ArgumentsInvalid, CatalogError, ConfigError, StoreError, ToolNotAvailable
 from pegboard.model import Decision, Server, ServerName, Session, Turn
+from pegboard.settings.server_spec import ServerSpec
 from pegboard.stores import MemorySessions
 from pegboard.testing import FakeClock, FakeEncoder, fake_tool
 from processes import alive, descendants, eventually
@@ -250,6 +251,23 @@ def test_other_keys_of_a_clients_file_are_the_clients(
 
     assert (settings.k, settings.rules, set(settings.servers)) == (3, (), {"none"})
     assert "Not read beside the servers of a client: profile, rules." in caplog.text
+
+
+def test_servers_may_be_given_as_a_file_has_them(board_with: Callable[..., Board]) -> None:
+    spec = ServerSpec(name="spec", command="none")
+    settings = board_with(tide, loan, servers={"spec": spec, **SERVERS})._settings
+
+    assert list(settings.servers) == ["spec", *SERVERS]
+    assert settings.servers["spec"] is spec
+    assert settings.servers["none"].command == SERVERS["none"]["command"]
+
+
+@pytest.mark.parametrize(
+    ("servers", "said"), [({"x": {"comand": "none"}}, "'x'"), ({"x": "none"}, "'x'"), (["none"], "not an object")]
+)
+def test_servers_that_cannot_be_read_are_named_at_once(servers: Any, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        Board([tide], servers=servers)
 
 
 @pytest.mark.parametrize("content", [{"servers": SERVERS, "rulez": RULES}, {"pegboard": {"rulez": RULES}}])

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from pegboard.activity_entries import ActivityEntry, ActivityQuery
-from pegboard.errors import StoreError
+from pegboard.errors import StoreError, ValueRefused
 from pegboard.events import DefinitionChanged, ServerChanged, ToolsSearched
 from pegboard.stores import MemoryActivity
 from pegboard.telemetry import activity_recorder
@@ -26,6 +26,33 @@ class Failing(MemoryActivity):
         if not self.works:
             raise StoreError("It does not answer.", remedy="Wait.")
         await super().put(entries)
+
+
+class Refusing(MemoryActivity):
+    """It keeps nothing of one conversation."""
+
+    async def put(self, entries: Sequence[ActivityEntry]) -> None:
+        if any(each.conversation == "1" for each in entries):
+            raise ValueRefused("It is not text.", remedy="Check the value.")
+        await super().put(entries)
+
+
+async def test_an_entry_that_the_store_refuses_keeps_no_other_from_being_stored(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    recorder = ActivityRecorder()
+    async with recorder.running(store := Refusing()):
+        with recorder.watched() as watcher:
+            for number in range(4):
+                recorder.emit(searched(number))
+            await recorder.flush()
+            seen = [watcher.get_nowait() for _ in range(watcher.qsize())]
+
+    stored = await store.find(ActivityQuery(), 10)
+    assert sorted(each.conversation for each in stored) == ["0", "2", "3"]
+    assert {each.id for each in seen if each is not None} == {each.id for each in stored}
+    assert (recorder.lost, recorder.amiss()) == (1, "")
+    assert "Entries of activity were not kept, 1 in all" in caplog.text
 
 
 async def test_what_happens_is_stored_and_told_to_those_who_watch() -> None:

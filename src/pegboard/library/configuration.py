@@ -37,7 +37,7 @@ def settings_of(config: Config, url: str | None, options: Mapping[str, Any]) -> 
     _check_names(options)
     files = [Path(config)] if isinstance(config, str | Path) else []
     said, content = dict(options), _options_in(config) if isinstance(config, Mapping) else {}
-    servers: dict[str, ServerSpec] = dict(said.pop("servers", None) or {})
+    servers = _servers_in(said.pop("servers", None) or {})
     if isinstance(config, Mapping) and not (content and config.keys().isdisjoint(OF_CLIENTS | {"servers"})):
         servers |= servers_of(config, Path("config"))
     if url is not None:
@@ -46,6 +46,15 @@ def settings_of(config: Config, url: str | None, options: Mapping[str, Any]) -> 
         return load_settings(files, content=content, **said)
     of_files = load_settings(files, content=content, **said)
     return of_files.model_copy(update={"servers": {**of_files.servers, **servers}})
+
+
+def _servers_in(given: Any) -> dict[str, ServerSpec]:
+    """Servers given as an option: specs, or entries as a file has them. Raises ConfigError."""
+    if not isinstance(given, Mapping):
+        return servers_of({"servers": given}, Path("servers"))
+    entries = {name: each for name, each in given.items() if not isinstance(each, ServerSpec)}
+    read = servers_of({"servers": entries}, Path("servers"))
+    return {name: read.get(name, each) for name, each in given.items()}
 
 
 def _options_in(content: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from pegboard.habit_trial import Trial, trial_of
 from pegboard.habits import HALF_LIFE, TRIAL, Habit, HabitKey, bounded
 from pegboard.model import Floats, ToolId
 from pegboard.protocols import Clock, Habits
+from pegboard.write_batch import write_batch
 
 LOGGER = logging.getLogger(__name__)
 
@@ -144,7 +145,8 @@ class HabitBook:
 
     async def flush(self) -> None:
         """Synchronize with the store; whatever fails is tried again next time."""
-        if self._store is None:
+        store = self._store
+        if store is None:
             return
         now = self._clock.monotonic()
         told = {key: each.new for each_of in (self._left, self._known) for key, each in each_of.items() if each.new}
@@ -160,9 +162,11 @@ class HabitBook:
         try:
             if told:
                 rows = {HabitKey(key, *row): sums for key, new in told.items() for row, sums in new.items()}
-                await self._store.add(rows)
+                refused = await write_batch(list(rows.items()), lambda some: store.add(dict(some)))
+                if refused:
+                    LOGGER.warning("%d habits could not be stored: the store refuses their names", len(refused))
                 told = {}
-            found = await self._store.read(sorted(due)) if due else {}
+            found = await store.read(sorted(due)) if due else {}
         except PegboardError as error:
             LOGGER.debug("Habits could not be synchronized: %s", error)
             return

@@ -22,6 +22,7 @@ from pegboard.events import (
 from pegboard.model_prices import NO_PRICES, PriceTable
 from pegboard.protocols import Activity
 from pegboard.telemetry.activity_book import ActivityBook
+from pegboard.write_batch import write_batch
 
 LOGGER = logging.getLogger(__name__)
 
@@ -164,7 +165,7 @@ class ActivityRecorder:
     async def _stored(self) -> bool:
         entries = list(self._entries.values())
         try:
-            await self.store.put(entries)
+            refused = await write_batch(entries, self.store.put)
         except PegboardError as error:
             if not self._failing:
                 LOGGER.warning("Activity cannot be kept, and is tried again: %s", error)
@@ -175,6 +176,10 @@ class ActivityRecorder:
             return False
         self._failing = False
         self._entries.clear()
+        if refused:
+            LOGGER.warning("Entries of activity were not kept, %d in all: the store refuses what they say", len(refused))
+            self.lost += len(refused)
+            entries = [each for each in entries if each.id not in {one.id for one in refused}]
         for watcher in self._watchers:
             _tell(watcher, entries)
         return True

@@ -17,7 +17,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.sql import SQL, Identifier
 
 from pegboard.clock import SYSTEM_CLOCK
-from pegboard.errors import ConfigError, StoreError
+from pegboard.errors import ConfigError, StoreError, ValueRefused
 from pegboard.habits import HabitKey
 from pegboard.model import Fingerprint, Outcome, Session, ToolId
 from pegboard.stores.backend import store_breaker
@@ -34,6 +34,7 @@ from pegboard.stores.postgres import (
 )
 from pegboard.stores.postgres.database import MIGRATIONS, execute_each, fetch
 from pegboard.testing import FakeClock
+from pegboard.usage import Usage
 from pegboard_bench.ports import free_port
 from records import held
 from services import POSTGRES, drop_schema, needs_postgres
@@ -307,12 +308,24 @@ async def test_what_the_server_refuses_is_no_outage(database: Make, clock: FakeC
     await pins.put({TOOL: Fingerprint("a")})
 
     for name in ("a\0b", "a\ud800b", long):
-        with pytest.raises(StoreError, match="did not do this"):
+        with pytest.raises(ValueRefused, match="did not do this"):
             await pins.put({TOOL: Fingerprint("b"), ToolId("git", name): Fingerprint("b")})
-    with pytest.raises(StoreError, match="statement timeout"):
+    with pytest.raises(StoreError, match="statement timeout") as slow:
         await made.run(lambda connection: connection.execute("SELECT pg_sleep(60)"))
 
     assert (await pins.get([TOOL]))[TOOL].seen == "a"
+    assert not isinstance(slow.value, ValueRefused)
+
+
+@needs_postgres
+async def test_a_name_that_the_server_refuses_keeps_no_other_call_from_being_counted(database: Make) -> None:
+    store, long = PostgresStatistics(database()), "".join(str(number) for number in range(3_000))
+    usage = Usage(store)
+    for name in ("a", long, "b", "a\0b", "c"):
+        usage.observe(Outcome(tool=ToolId("git", name), success=True, latency_ms=1.0))
+    await usage.flush()
+
+    assert {tool.name for tool in await store.read()} == {"", "a", "b", "c"}
 
 
 @needs_postgres

@@ -82,12 +82,7 @@ class Endpoints:
         turn = await self._turn(asked, holder)
         offer = await self._offer(asked, turn, holder)
         decision = widened(offer.decision, offer.board.catalog, asked.refused)
-        told = ToldTurn(
-            habits=decision.habits,
-            query=decision.query,
-            tools={name: tool for tool, name in offer.names.items()},
-            own=offer.own,
-        )
+        told = ToldTurn(habits=decision.habits, query=decision.query, names=offer.names, own=offer.own)
         self._told.remember(_identity(holder), turn.id, told)
         answer = _answer(asked, offer, decision)
         self._tell(asked, holder, decision, answer)
@@ -163,11 +158,11 @@ class Endpoints:
             gateway = self._gateway(asked.toolset, holder)
             decision, board, names = await gateway.route(turn, Caller(holder=holder))
             return OfferedTurn(decision=decision, board=board, names=names, own=False)
-        board = (await self._boards.of(asked.tools)).routing
-        await board.index_words()
+        board = await self._boards.of(asked.tools)
+        await board.routing.index_words()
         async with self._host.searches.place(Caller(holder=holder)):
-            decision = await board.route(self._own_turn(turn, holder))
-        return OfferedTurn(decision=decision, board=board, names=_own_names(board), own=True)
+            decision = await board.routing.route(self._own_turn(turn, holder))
+        return OfferedTurn(decision=decision, board=board.routing, names=board.names, own=True)
 
     async def _searched_own(
         self, asked: SearchRequest, tools: list[dict[str, Any]], holder: Holder | None
@@ -214,9 +209,10 @@ class Endpoints:
         """The tool of a report, which the turn offered or the caller may use. Raises ToolNotAvailable."""
         if told is None:
             return await self._gateway(said.toolset, holder).tool_named(said.tool, Caller(holder=holder))
-        if said.tool not in told.tools:
+        tool = told.tool(said.tool)
+        if tool is None:
             raise ToolNotAvailable(said.tool, [], remedy="Report it with the turn that offered it.")
-        return told.tools[said.tool]
+        return tool
 
 
 def _answer(asked: RouteRequest, offer: OfferedTurn, decision: Decision) -> RouteAnswer:
@@ -257,10 +253,6 @@ def _renamed(tool: Tool, name: str) -> dict[str, Any]:
     """The definition as it came, under its name on the wire."""
     given: JsonObject = tool.definition
     return dict(given) if name == tool.name else {**given, "name": name}
-
-
-def _own_names(board: RoutingBoard) -> Mapping[ToolId, str]:
-    return {tool.id: tool.name for tool in board.catalog.tools}
 
 
 def _identity(holder: Holder | None) -> tuple[str, str] | None:

@@ -6,15 +6,16 @@ import asyncio
 import hashlib
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from pegboard.cached_property import cached_property
 from pegboard.catalog import Catalog, compact_json
 from pegboard.catalog.ingest import tools_of_any_format
 from pegboard.compose import Parts, build_routing
 from pegboard.errors import CatalogError, PegboardError
-from pegboard.model import JsonObject, Server, ServerName
+from pegboard.model import JsonObject, Server, ServerName, ToolId
 from pegboard.protocols import VectorIndex
 from pegboard.retrieval.index_thread import on_index_thread
 from pegboard.retrieval.search_index import SearchIndex
@@ -37,6 +38,11 @@ class RequestBoard:
     routing: RoutingBoard
     size: int
     warming: asyncio.Task[None]
+
+    @cached_property
+    def names(self) -> Mapping[ToolId, str]:
+        """The name of each tool, one mapping for all requests with these tools."""
+        return MappingProxyType({tool.id: tool.name for tool in self.routing.catalog.tools})
 
     async def search_index(self) -> SearchIndex:
         """What searches need of these tools, built with the first."""

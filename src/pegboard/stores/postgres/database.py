@@ -10,7 +10,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from typing import Any, TypeVar
 
 from pegboard.circuit_breaker import Breaker
-from pegboard.errors import ConfigError, StoreError
+from pegboard.errors import ConfigError, StoreError, ValueRefused
 from pegboard.extras import required
 from pegboard.stores.database import Migration, SingleFlight, batches, outstanding
 from pegboard.stores.sql import activity_rows, activity_sums, result_rows
@@ -151,16 +151,11 @@ class PostgresDatabase:
         self._open = SingleFlight(self._opened)
 
     async def run(self, work: Callable[[Any], Awaitable[T]]) -> T:
-        """The result of ``work``, which gets a connection; its changes are one transaction. Raises StoreError, which
-        opens the breaker unless the server did answer: that it refuses a value, or gave up a slow statement."""
+        """The result of ``work``, which gets a connection; its changes are one transaction. Raises ValueRefused,
+        and StoreError, which opens the breaker unless the server did answer: that it gave up a slow statement."""
         errors = required("psycopg", "postgres")
-        refusals = (
-            errors.DataError,
-            errors.errors.ProgramLimitExceeded,
-            errors.errors.QueryCanceled,
-            errors.errors.LockNotAvailable,
-            UnicodeEncodeError,
-        )
+        refusals = (errors.DataError, errors.errors.ProgramLimitExceeded, UnicodeEncodeError)
+        slow = (errors.errors.QueryCanceled, errors.errors.LockNotAvailable)
         refused: Exception | None = None
         with self._breaker.call() if self._breaker else nullcontext():
             try:
@@ -169,7 +164,7 @@ class PostgresDatabase:
                     try:
                         async with connection.transaction():
                             result = await work(connection)
-                    except refusals as error:
+                    except (*refusals, *slow) as error:
                         refused = error
                 await self._silence()
                 if refused is None:
@@ -185,10 +180,10 @@ class PostgresDatabase:
                     f"PostgreSQL at {self.place} cannot be used: {why}.",
                     remedy="Check that it runs, that its address is right, and that the user may use the schema.",
                 ) from error
-        raise StoreError(
-            f"PostgreSQL at {self.place} did not do this: {str(refused).strip().rstrip('.')}.",
-            remedy="Check the value, or whether the server is overloaded.",
-        ) from refused
+        why = f"PostgreSQL at {self.place} did not do this: {str(refused).strip().rstrip('.')}."
+        if isinstance(refused, refusals):
+            raise ValueRefused(why, remedy="Check the value.") from refused
+        raise StoreError(why, remedy="Check whether the server is overloaded.") from refused
 
     async def close(self) -> None:
         if self._pool is not None:

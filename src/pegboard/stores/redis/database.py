@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pegboard.circuit_breaker import Breaker
-from pegboard.errors import ConfigError, StoreError
+from pegboard.errors import ConfigError, StoreError, ValueRefused
 from pegboard.extras import required
 from pegboard.model import ToolId
 from pegboard.stores.database import Migration, SingleFlight, outstanding
@@ -79,7 +79,7 @@ class RedisServer:
             async with self._unbroken() as client:
                 yield client
         except UnicodeEncodeError as error:  # nothing was sent: the breaker stays closed
-            raise StoreError(
+            raise ValueRefused(
                 f"Redis at {self.place} cannot keep this: {error}.", remedy="Leave out half of a surrogate pair."
             ) from error
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 from weakref import WeakSet
 
 from pegboard import operating_system
-from pegboard.errors import ConfigError, StoreError
+from pegboard.errors import ConfigError, ValueRefused
 from pegboard.stores.database import Migration, outstanding
 from pegboard.stores.sql.statements import pin_versions
 
@@ -165,7 +165,7 @@ class SqliteFile:
             self.amiss = f"The file {self.path.name} cannot be used: {_without_path(error)}."
             raise ConfigError(f"The file {str(self.path)!r} cannot be used: {error}.", remedy=self._remedy) from error
         except UnicodeEncodeError as error:
-            raise StoreError(
+            raise ValueRefused(
                 f"The file {str(self.path)!r} cannot keep this: {error}.", remedy="Leave out half of a surrogate pair."
             ) from error
 

@@ -1,0 +1,54 @@
+"""Batches of which a store refuses a value."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from pegboard.errors import StoreError, ValueRefused
+from pegboard.write_batch import write_batch
+
+
+class Numbers:
+    """A store that refuses negative numbers, and cannot be reached for zero."""
+
+    def __init__(self) -> None:
+        self.kept: list[int] = []
+        self.calls = 0
+
+    async def add(self, numbers: Sequence[int]) -> None:
+        self.calls += 1
+        if 0 in numbers:
+            raise StoreError("It does not answer.", remedy="Wait.")
+        if any(each < 0 for each in numbers):
+            raise ValueRefused("It is negative.", remedy="Check the value.")
+        self.kept += numbers
+
+
+async def test_values_that_a_store_keeps_are_one_call() -> None:
+    store = Numbers()
+
+    assert await write_batch([1, 2, 3], store.add) == []
+    assert (store.kept, store.calls) == ([1, 2, 3], 1)
+
+
+@pytest.mark.parametrize("bad", [[], [-1], [-1, -2], [-1, -9], [-9], list(range(-9, 0))])
+async def test_what_is_refused_keeps_no_other_value_from_being_stored(bad: list[int]) -> None:
+    store = Numbers()
+    values = sorted([*range(1, 8), *bad], key=abs)
+
+    assert sorted(await write_batch(values, store.add)) == sorted(bad)
+    assert store.kept == list(range(1, 8))
+
+
+async def test_one_bad_value_of_many_takes_few_calls() -> None:
+    store = Numbers()
+    await write_batch([*range(1, 1_000), -1], store.add)
+
+    assert store.calls <= 21
+
+
+async def test_a_store_that_cannot_be_reached_is_no_refusal() -> None:
+    with pytest.raises(StoreError, match="does not answer"):
+        await write_batch([1, 0], Numbers().add)
