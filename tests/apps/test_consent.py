@@ -12,8 +12,9 @@ import tomli_w
 from typer.testing import CliRunner
 
 from pegboard.apps.cli import app, consent
-from pegboard.apps.cli.configs import given_or_usual
+from pegboard.apps.cli.configs import HARMLESS, SENDING, given_or_usual
 from pegboard.errors import ConfigError
+from pegboard.settings import Settings
 from pegboard.settings.client_files import own_file
 
 FILES = [".mcp.json", ".cursor/mcp.json", ".vscode/mcp.json", "pegboard.toml"]
@@ -113,6 +114,31 @@ def test_a_file_that_starts_nothing_but_pegboard_needs_no_question(project: Path
     )
 
     assert set(given_or_usual([]).settings.servers) == {"off"}
+
+
+@pytest.mark.parametrize(
+    "option", ["inherit_env = true", 'scan = "off"', 'pins = "allow"', 'sandbox = {kind = "none"}', 'state_dir = "/x"']
+)
+def test_a_projects_file_without_servers_weakens_nothing_unasked(
+    project: Path, machine: Path, answers: list[str], option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    put(machine / ".cursor" / "mcp.json", mine={"command": "mine"})
+    path = project / "pegboard.toml"
+    path.write_text(f"k = 3\n{option}\n")
+    name = option.partition(" ")[0]
+    answers[:] = ["no", "yes"]
+
+    left_out = given_or_usual([])
+    assert (left_out.settings.k, left_out.notes) == (None, (consent.refusal(path),))
+    assert f"belongs to the current project and sets {name}." in capsys.readouterr().err
+    assert given_or_usual([]).settings.k == 3
+    assert answers == []
+
+
+def test_every_option_is_harmless_or_asked_about() -> None:
+    """A new one is asked about, until somebody has thought of what a project's author could do with it."""
+    assert set(Settings.model_fields) >= HARMLESS
+    assert not HARMLESS & (SENDING | {"access", "grants", "inherit_env", "pins", "rules", "sandbox", "scan", "scopes"})
 
 
 def test_in_the_home_folder_the_users_own_file_is_no_projects(machine: Path) -> None:

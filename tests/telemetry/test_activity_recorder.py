@@ -52,7 +52,7 @@ async def test_an_entry_that_the_store_refuses_keeps_no_other_from_being_stored(
     assert sorted(each.conversation for each in stored) == ["0", "2", "3"]
     assert {each.id for each in seen if each is not None} == {each.id for each in stored}
     assert (recorder.lost, recorder.amiss()) == (1, "")
-    assert "Entries of activity were not kept, 1 in all" in caplog.text
+    assert "Entries of activity not kept, 1 in all" in caplog.text
 
 
 async def test_what_happens_is_stored_and_told_to_those_who_watch() -> None:

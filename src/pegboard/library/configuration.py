@@ -52,9 +52,9 @@ def _servers_in(given: Any) -> dict[str, ServerSpec]:
     """Servers given as an option: specs, or entries as a file has them. Raises ConfigError."""
     if not isinstance(given, Mapping):
         return servers_of({"servers": given}, Path("servers"))
-    entries = {name: each for name, each in given.items() if not isinstance(each, ServerSpec)}
-    read = servers_of({"servers": entries}, Path("servers"))
-    return {name: read.get(name, each) for name, each in given.items()}
+    specs = {name: each for name, each in given.items() if isinstance(each, ServerSpec)}
+    entries = {name: each for name, each in given.items() if name not in specs}
+    return specs | servers_of({"servers": entries}, Path("servers"))
 
 
 def _options_in(content: Mapping[str, Any]) -> dict[str, Any]:

@@ -177,9 +177,10 @@ class ActivityRecorder:
         self._failing = False
         self._entries.clear()
         if refused:
-            LOGGER.warning("Entries of activity were not kept, %d in all: the store refuses what they say", len(refused))
+            LOGGER.warning("Entries of activity not kept, %d in all: the store refuses what they say", len(refused))
             self.lost += len(refused)
-            entries = [each for each in entries if each.id not in {one.id for one in refused}]
+            lost = {each.id for each in refused}
+            entries = [each for each in entries if each.id not in lost]
         for watcher in self._watchers:
             _tell(watcher, entries)
         return True

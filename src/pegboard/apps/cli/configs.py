@@ -16,8 +16,16 @@ from pegboard.settings.server_spec import ServerSpec
 
 RUNNERS = frozenset({"npx", "bunx", "uvx", "uv", "pipx", "run", "node", "python", "python3", "docker"})
 """Programs that run another program, after which a server is named."""
-SENDING = frozenset({"chroma", "encoder", "pgvector", "qdrant", "state"})
+SENDING = frozenset({"chroma", "encoder", "otel", "pgvector", "qdrant", "state"})
 """Options with a URL, and with names of variables whose values are sent to it."""
+HARMLESS = frozenset(
+    {"aliases", "always_available", "budget", "call_timeout", "categories", "category_descriptions"}
+    | {"category_patterns", "connect_timeout", "eager_tokens", "eager_tools", "encoder_threads", "exposure"}
+    | {"health_timeout", "idle_stop", "index_wait", "instruction_tokens", "k", "lazy", "list_budget", "log_format"}
+    | {"often_used", "pool", "profile", "push", "query", "recall", "search_wait", "servers", "session_tools"}
+    | {"start_wait", "threshold", "toolsets"}
+)
+"""Options that choose among tools or say how long to wait. All others may read, write, send or permit something."""
 OURS = "is Pegboard itself."
 
 
@@ -50,7 +58,8 @@ def wrapped(command: Sequence[str]) -> dict[str, ServerSpec]:
 def given_or_usual(files: Sequence[Path], **flags: Any) -> Configured:
     """Settings from these files or, if there are none, from the readable files of MCP clients on this machine.
 
-    Files of the current project need the user's consent, because they can start any program of their author's choice.
+    Files of the current project need the user's consent where they start servers, or set what is not `HARMLESS`: their
+    author could start any program, or take a sandbox away.
     Raises ConfigError if there is no file at all.
     """
     if files:
@@ -68,9 +77,10 @@ def given_or_usual(files: Sequence[Path], **flags: Any) -> Configured:
         except ConfigError as error:
             notes.append(f"Left out: {error.message}")
             continue
-        if not servers and (client := client_of(path)) and client.differs:
+        options = read_file(path).keys() - HARMLESS
+        if not (servers or options) and (client := client_of(path)) and client.differs:
             continue  # settings of a program that has no servers
-        if consent.may_start(path, servers):
+        if consent.may_use(path, servers, options):
             usable.append(path)
         else:
             notes.append(consent.refusal(path))

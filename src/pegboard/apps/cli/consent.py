@@ -1,4 +1,5 @@
-"""Asks for consent before starting the servers of a project's files, once per file content, as editors do."""
+"""Asks for consent before using a project's files that start servers or change what is permitted, once per file
+content, as editors do."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 import typer
@@ -21,24 +22,25 @@ from pegboard.settings.server_spec import ServerSpec
 ALLOWED = "allowed.json"
 
 
-def may_start(path: Path, servers: Mapping[str, ServerSpec]) -> bool:
-    """True for the user's own files, and for files of a project that were allowed with exactly this content.
+def may_use(path: Path, servers: Mapping[str, ServerSpec], options: Collection[str] = ()) -> bool:
+    """True for the user's own files, for files of a project that were allowed with exactly this content, and for those
+    with neither servers to start nor ``options`` to ask about.
 
     On a terminal the user is asked; elsewhere the answer is no.
     """
     starting = [spec for spec in servers.values() if not (spec.disabled or is_pegboard(spec))]
-    if not starting or not is_projects(path, Path.home(), Path.cwd()):
+    if not (starting or options) or not is_projects(path, Path.home(), Path.cwd()):
         return True
     if _allowed().get(str(path.absolute())) == _digest(path):
         return True
-    if not (sys.stdin.isatty() and sys.stderr.isatty()) or not _asked(path, starting):
+    if not (sys.stdin.isatty() and sys.stderr.isatty()) or not _asked(path, starting, options):
         return False
     remember([path])
     return True
 
 
 def remember(paths: Iterable[Path]) -> None:
-    """Allow these files, with their current content, to start their servers."""
+    """Allow these files, with their current content, to be used."""
     known = _allowed() | {str(path.absolute()): _digest(path) for path in paths}
     file = memory()
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -49,14 +51,17 @@ def remember(paths: Iterable[Path]) -> None:
 
 
 def refusal(path: Path) -> str:
-    return f"Left out: {path} belongs to the current project. `--config {path}` starts its servers."
+    return f"Left out: {path} belongs to the current project. `--config {path}` uses it."
 
 
-def _asked(path: Path, starting: Iterable[ServerSpec]) -> bool:
-    typer.echo(f"{path} belongs to the current project and would start:", err=True)
+def _asked(path: Path, starting: Collection[ServerSpec], options: Collection[str]) -> bool:
+    if starting:
+        typer.echo(f"{path} belongs to the current project and would start:", err=True)
     for spec in starting:
         typer.echo(f"  {spec.name!r}: {_what(spec)!r}", err=True)
-    return typer.confirm("Start them?", default=False, err=True)
+    if options:
+        typer.echo(f"{path} belongs to the current project and sets {', '.join(sorted(options))}.", err=True)
+    return typer.confirm("Use it?" if options else "Start them?", default=False, err=True)
 
 
 def _what(spec: ServerSpec) -> str:

@@ -158,11 +158,11 @@ class Endpoints:
             gateway = self._gateway(asked.toolset, holder)
             decision, board, names = await gateway.route(turn, Caller(holder=holder))
             return OfferedTurn(decision=decision, board=board, names=names, own=False)
-        board = await self._boards.of(asked.tools)
-        await board.routing.index_words()
+        brought = await self._boards.of(asked.tools)
+        await brought.routing.index_words()
         async with self._host.searches.place(Caller(holder=holder)):
-            decision = await board.routing.route(self._own_turn(turn, holder))
-        return OfferedTurn(decision=decision, board=board.routing, names=board.names, own=True)
+            decision = await brought.routing.route(self._own_turn(turn, holder))
+        return OfferedTurn(decision=decision, board=brought.routing, names=brought.names, own=True)
 
     async def _searched_own(
         self, asked: SearchRequest, tools: list[dict[str, Any]], holder: Holder | None
