@@ -4,7 +4,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pegboard.retrieval.words import CAMEL, FUNCTION_WORDS, LONGEST, raw_words, remembered, split_identifier, terms
+from pegboard.retrieval.words import (
+    CAMEL,
+    FUNCTION_WORDS,
+    LONGEST,
+    LONGEST_RUN,
+    _stemmed,
+    raw_words,
+    remembered,
+    split_identifier,
+    stem,
+    terms,
+)
 
 
 @pytest.mark.requirement("P7")
@@ -115,6 +126,14 @@ def test_what_was_found_in_a_text_is_remembered_unless_the_text_is_long() -> Non
     long = "x" * (LONGEST + 1)
     assert [noted(text) for text in ("a", "a", long, long)] == [1, 1, len(long), len(long)]
     assert read == ["a", long, long]
+
+
+def test_stems_of_what_is_longer_than_words_are_not_remembered() -> None:
+    before = _stemmed.cache_info().currsize
+    long = "z" * LONGEST_RUN + "ings"
+
+    assert stem(long) == long
+    assert _stemmed.cache_info().currsize == before
 
 
 @pytest.mark.parametrize("run", ["createIssue" * 100, "天气" * 100, "ÄÖÜ" * 100])

@@ -110,7 +110,7 @@ def test_a_reference_whose_braces_do_not_match_is_never_taken_literally(kind: st
 
 
 def test_a_file_of_a_user_that_does_not_exist_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="Server 'notes' needs the file '~nosuchuser/x', but there is no such user"):
+    with pytest.raises(ConfigError, match="Server 'notes' names '~nosuchuser/x', but there is no such user"):
         spec(tmp_path, env={"A": "${file:~nosuchuser/x}"}).expanded({}, SecretReader())
 
 

@@ -58,6 +58,7 @@ async def test_sick_servers_are_named_with_reasons_and_delay_nobody(fleet_of: Ma
         ServerSpec(name="missing-command", command="no-such-command-anywhere"),
         ServerSpec(name="missing-variable", command="echo", env={"TOKEN": "${PEGBOARD_TEST_NOT_SET}"}),
         ServerSpec(name="missing-folder", command="echo", cwd="/no/such/folder"),
+        ServerSpec(name="missing-user", command="echo", cwd="~no-such-user/work"),
         ServerSpec(name="nobody-listens", url="http://127.0.0.1:9/mcp"),
         python("garbage", "while True: print('hello, I am no MCP server', flush=True)"),
         ServerSpec(name="bad-header", url="http://127.0.0.1:9/mcp", headers={"X-Name": "… …"}),
@@ -75,6 +76,7 @@ async def test_sick_servers_are_named_with_reasons_and_delay_nobody(fleet_of: Ma
     assert "PEGBOARD_TEST_NOT_SET" in status["missing-variable"].reason
     assert "missing-variable" in status["missing-variable"].reason
     assert "/no/such/folder" in status["missing-folder"].reason
+    assert "'~no-such-user/work', but there is no such user" in status["missing-user"].reason
     assert "hello, I am no MCP server" in status["garbage"].reason
     assert "the licence expired" in status["exits"].reason
     assert {event.server for event in events.of(ServerChanged) if event.state == "unhealthy"} >= {"garbage", "exits"}  # type: ignore[attr-defined]

@@ -9,6 +9,7 @@ from typing import Any
 
 from pegboard.board_items import BoardItem, ItemKind
 from pegboard.errors import CatalogError
+from pegboard.home_path import home_path
 from pegboard.library.skill_folders import skills_in
 
 FORMS: Mapping[ItemKind, str] = {
@@ -43,7 +44,7 @@ def _each(kind: ItemKind, given: object) -> Iterator[object]:
 
 def _skills(given: object) -> list[BoardItem]:
     if isinstance(given, str | Path):
-        return skills_in(Path(given).expanduser())
+        return skills_in(home_path(given))
     raise _unreadable("skill", given)
 
 
@@ -53,7 +54,7 @@ def _fields(kind: ItemKind, given: object) -> Mapping[str, Any]:
     if hasattr(given, "model_dump"):
         said = given.model_dump(mode="json", by_alias=True, exclude_none=True)
     elif kind == "agent" and isinstance(given, str | Path):
-        said = _from_file(Path(given).expanduser())
+        said = _from_file(home_path(given))
     if not isinstance(said, Mapping) or not isinstance(said.get("name"), str) or not said["name"]:
         raise _unreadable(kind, given)
     return said

@@ -10,6 +10,7 @@ from typing import Any
 from pegboard.board_items import BOARD_KINDS, ITEM_KINDS, BoardItem, BoardKind, ItemKind
 from pegboard.catalog import BpeCounter, compact_json
 from pegboard.errors import ConfigError
+from pegboard.home_path import home_path
 from pegboard.library.given_items import given_items
 from pegboard.library.skill_folders import manifests
 from pegboard.retrieval.document_index import DocumentIndex
@@ -103,8 +104,8 @@ def item_search(
 
 def item_files(settings: ItemSettings) -> tuple[Path, ...]:
     """The files that a configuration's items are read from, as far as there are any now."""
-    skills = (path for folder in settings.skills for path in manifests(folder.expanduser()))
-    return (*skills, *(path.expanduser() for path in settings.agents))
+    skills = (path for folder in settings.skills for path in manifests(home_path(folder)))
+    return (*skills, *(home_path(path) for path in settings.agents))
 
 
 def item_stamps(settings: ItemSettings) -> ItemStamps:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pegboard.errors import CatalogError, ConfigError
+from pegboard.home_path import home_path
 
 MOST_BYTES = 512 * 1024 * 1024
 """Of one file. The official registry's whole list was 4 MB in January 2026."""
@@ -16,7 +17,7 @@ NAMES = ("*.json", "*.jsonl")
 
 def registry_files(name: str) -> list[Path]:
     """The file, or the files of a folder and of those in it, in order. Raises ConfigError if there is none."""
-    source = Path(name).expanduser()
+    source = home_path(name)
     if source.is_file():
         return [source]
     found = (

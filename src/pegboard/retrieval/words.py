@@ -121,7 +121,11 @@ def _segment(word: str) -> list[str]:
     return pieces + ([word[end:]] if end < len(word) else [])
 
 
-@lru_cache(maxsize=65536)
 def stem(word: str) -> str:
-    """The stem of an English word; any other word unchanged."""
+    """The stem of an English word; any other word unchanged, and so one that is longer than words are."""
+    return _stemmed(word) if len(word) <= LONGEST_RUN else word
+
+
+@lru_cache(maxsize=65_536)
+def _stemmed(word: str) -> str:
     return intern(Stemmer.Stemmer("english", 0).stemWord(word)) if word.isascii() and word.isalpha() else word

@@ -14,6 +14,7 @@ from pydantic import Field, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from pegboard.errors import ConfigError
+from pegboard.home_path import home_path
 from pegboard.settings.activity_settings import ActivitySettings
 from pegboard.settings.api import ApiSettings
 from pegboard.settings.audit_settings import AuditSettings
@@ -534,12 +535,7 @@ def _from_its_folder(document: dict[str, Any], path: Path) -> dict[str, Any]:
     ConfigError."""
 
     def found(name: Any) -> Any:
-        try:
-            return str(path.absolute().parent / Path(name).expanduser()) if isinstance(name, str) else name
-        except RuntimeError as error:
-            raise ConfigError(
-                f"{str(path)!r} names {name!r}, but there is no such user.", remedy="Correct the path there."
-            ) from error
+        return str(path.absolute().parent / home_path(name, repr(str(path)))) if isinstance(name, str) else name
 
     named, files = dict(document), (("summaries", "file"), ("registry", "snapshot"))
     for section, field in (*files, ("llm", "record"), ("audit_log", "folder")):

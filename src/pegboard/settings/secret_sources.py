@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pegboard.errors import ConfigError, PegboardError
 from pegboard.extras import required
+from pegboard.home_path import home_path
 
 REFERENCE = re.compile(r"\$\{(keyring|file|cmd):((?:[^${}]|\$(?!\{)|\$\{[^{}]*\}|\{[^{}]*\})*)\}")
 """A reference may contain variables, other `$`, and pairs of braces, as in `${cmd:awk '{print $2}' tokens}`."""
@@ -70,12 +71,7 @@ class SecretReader:
         return str(found)
 
     def _file(self, owner: str, name: str, folder: str) -> str:
-        try:
-            path = Path(folder, Path(name).expanduser())
-        except RuntimeError as error:
-            raise ConfigError(
-                f"{owner} needs the file {name!r}, but there is no such user.", remedy="Correct its path."
-            ) from error
+        path = Path(folder, home_path(name, owner))
         try:
             with path.open("rb") as file:
                 data = file.read(MOST_BYTES + 1)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from pegboard import operating_system
 from pegboard.errors import UpstreamError
+from pegboard.home_path import home_path
 from pegboard.settings.server_spec import ServerSpec
 
 SYSTEM = (
@@ -119,7 +120,7 @@ def _bwrap(server: str) -> str:
 
 
 def _paths(spec: ServerSpec, names: Iterable[str]) -> list[Path]:
-    return [Path(spec.folder, Path(name).expanduser()).absolute() for name in names]
+    return [Path(spec.folder, home_path(name, f"Server {spec.name!r}")).absolute() for name in names]
 
 
 def _of_program(program: Path, home: Path) -> Iterator[Path]:

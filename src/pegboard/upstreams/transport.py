@@ -19,6 +19,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from pegboard import operating_system
 from pegboard.errors import UpstreamError
+from pegboard.home_path import home_path
 from pegboard.settings.server_spec import ServerSpec
 from pegboard.terminal import printable
 from pegboard.upstreams.http_transport import event_stream
@@ -106,7 +107,7 @@ def _command(spec: ServerSpec, env: Mapping[str, str]) -> tuple[list[str], Path 
 def _executable(spec: ServerSpec, env: Mapping[str, str]) -> str:
     command = spec.command or ""
     if operating_system.names_a_path(command):
-        command = str(Path(_folder(spec) or spec.folder, Path(command).expanduser()))
+        command = str(Path(_folder(spec) or spec.folder, home_path(command, f"Server {spec.name!r}")))
     found = shutil.which(command, path=env.get("PATH"))
     if found is None:
         raise UpstreamError(
@@ -120,7 +121,7 @@ def _executable(spec: ServerSpec, env: Mapping[str, str]) -> str:
 def _folder(spec: ServerSpec) -> Path | None:
     if spec.cwd is None:
         return None
-    folder = Path(spec.folder, Path(spec.cwd).expanduser())
+    folder = Path(spec.folder, home_path(spec.cwd, f"Server {spec.name!r}"))
     if not folder.is_dir():
         raise UpstreamError(
             spec.name, f"Its cwd {spec.cwd!r} is not a folder.", remedy="Correct it, or create the folder."

@@ -14,6 +14,7 @@ import typer
 from pegboard.apps.cli.options import Json, Verbose, examples
 from pegboard.apps.cli.output import plain, stdout
 from pegboard.errors import ConfigError
+from pegboard.home_path import home_path
 
 if TYPE_CHECKING:
     from pegboard.apps.cli.adopt import Adoption
@@ -86,7 +87,7 @@ def _init(names: Sequence[str], to: Path | None, *, write: bool) -> dict[str, An
             remedy="`pegboard mcp --config FILE` reads a client's file from any place.",
         )
     access = remote_access(files)
-    adoptions = adopt.adoptions(files, own_command(), to.expanduser() if to else None, access.obstacle)
+    adoptions = adopt.adoptions(files, own_command(), home_path(to) if to else None, access.obstacle)
     if write:
         with file_changes() as changes:
             adopt.write(adoptions, changes)

@@ -20,6 +20,7 @@ from pegboard.apps.cli.init import own_command
 from pegboard.apps.cli.service_files import STOP_SECONDS, ServiceDefinition, ServiceManager, managers
 from pegboard.errors import ConfigError, PegboardError
 from pegboard.gateways.mcp.attach.serve_discovery import HEALTH, SETTING, running_folder, running_for
+from pegboard.home_path import home_path
 from pegboard.settings.client_files import own_file
 
 PROCESS = "process"
@@ -162,7 +163,7 @@ class SharedProcess:
 
 def served_files(config: Sequence[Path] | None) -> tuple[Path, ...]:
     """The absolute paths of these files, else of the user's own file; they need not exist."""
-    return tuple(path.expanduser().absolute() for path in config or [own_file()])
+    return tuple(home_path(path).absolute() for path in config or [own_file()])
 
 
 def usual_manager() -> str:
