@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Literal
 
 from pydantic_core import to_jsonable_python
@@ -17,14 +18,20 @@ def result_of_value(tool: ToolId, value: object) -> Result:
     """The result of a function: text as it is, anything else as JSON."""
     if isinstance(value, Result):
         return value
-    plain = to_jsonable_python(_readable(value), fallback=str)
+    plain = _plain(value)
     text = plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False)
     return Result(tool=tool, content=({"type": "text", "text": text},), structured=plain)
 
 
-def _readable(value: object) -> object:
-    """Bytes that are no text, by themselves, as what can be read of them: the function has run."""
-    return value.decode(errors="replace") if isinstance(value, bytes | bytearray) else value
+def _plain(value: object) -> Any:
+    """A value as JSON has it, whatever it is, as the function has run: bytes that are no text as what can be read of
+    them, within other values as base64; what contains itself as Python shows it."""
+    if isinstance(value, bytes | bytearray):
+        return value.decode(errors="replace")
+    for mode in ("utf8", "base64"):
+        with suppress(ValueError):
+            return to_jsonable_python(value, fallback=str, bytes_mode=mode)
+    return repr(value)
 
 
 def result_of_server(tool: ToolId, answer: Mapping[str, Any]) -> Result:
