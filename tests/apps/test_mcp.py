@@ -13,6 +13,7 @@ import tomli_w
 from mcp import Client, StdioServerParameters
 from typer.testing import Result
 
+from pegboard.apps.cli import consent
 from pegboard.gateways.mcp.attach.serve_discovery import running_folder
 from pegboard.settings.client_files import own_file
 from servers.scripted import TOOLS
@@ -105,6 +106,33 @@ def test_the_folders_own_file_is_read_else_the_users(
 
     (machine / "pegboard.toml").unlink()
     (_, listed), _ = talk(start("mcp", "--exposure", "eager"))
+    assert "echo" in names(listed)
+
+
+def test_a_file_of_the_folder_that_the_client_happens_to_be_in_starts_nothing_unasked(
+    start: Start, machine: Path, scripted: dict[str, Any], run: Run
+) -> None:
+    mark = machine / "started"
+    theirs = machine / "pegboard.toml"
+    theirs.write_text(tomli_w.dumps({"servers": {"theirs": {"command": "touch", "args": [str(mark)]}}}))
+    refused = run("mcp")
+
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert f"Left out: {theirs} belongs to the current project. `--config {theirs}` uses it." in refused.stderr
+
+    own_file().parent.mkdir(parents=True)
+    own_file().write_text(tomli_w.dumps({"servers": {"users": scripted}}))
+    (_, listed), stderr = talk(start("mcp", "--exposure", "eager"))
+    assert "echo" in names(listed)
+    assert "belongs to the current project" in stderr
+    assert not mark.exists()
+
+
+def test_a_file_of_the_folder_that_was_allowed_is_read(start: Start, machine: Path, scripted: dict[str, Any]) -> None:
+    (machine / "pegboard.toml").write_text(tomli_w.dumps({"servers": {"allowed": scripted}}))
+    consent.remember([machine / "pegboard.toml"])
+    (_, listed), _ = talk(start("mcp", "--exposure", "eager"))
+
     assert "echo" in names(listed)
 
 

@@ -113,6 +113,22 @@ def own_files() -> list[Path]:
     return [path for path in (Path(OWN_NAME), own_file()) if path.is_file()][:1]
 
 
+def own_files_allowed() -> Configured:
+    """As `own_files`, for what a client starts in whatever folder it is in: without a file of the current project that
+    needs the user's consent and does not have it. Raises ConfigError where nothing else is left."""
+    notes: list[str] = []
+    for path in (Path(OWN_NAME), own_file()):
+        if not path.is_file():
+            continue
+        settings, whole = load_settings([path]), path.absolute()
+        if consent.may_use(whole, settings.servers, read_file(path).keys() - HARMLESS):
+            return Configured(settings=settings, files=(path,), notes=tuple(notes))
+        notes.append(consent.refusal(whole))
+    if notes:
+        raise ConfigError(" ".join(notes), remedy="On a terminal, you are asked whether it may be used.")
+    return Configured(settings=load_settings())
+
+
 def own_files_that_stay() -> list[Path]:
     """As `own_files`. Raises ConfigError for one of the current project that names where data and keys are sent: only
     who names it with --config wants that."""

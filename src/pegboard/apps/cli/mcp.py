@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import quote, urlencode
@@ -45,14 +44,16 @@ def mcp(
 ) -> None:
     """Serve one MCP client on standard input and output, as a gateway to all configured servers.
 
-    Reads the files given with --config, else pegboard.toml in the current folder, else the user's own; or wraps the one
-    server whose command follows --. If `pegboard serve` runs with the same files, its servers are used and none is
-    started. Standard output is reserved for the protocol; logs go to stderr.
+    Reads the files given with --config, else pegboard.toml in the current folder if it starts and permits nothing or
+    you have allowed it, else the user's own; or wraps the one server whose command follows --. If `pegboard serve` runs
+    with the same files, its servers are used and none is started. Standard output is reserved for the protocol; logs go
+    to stderr.
     """
     with importing():
-        from pegboard.apps.cli.configs import given, own_files, wrapped
+        from pegboard.apps.cli.configs import Configured, given, own_files_allowed, wrapped
 
-    files = [] if command and not config else config or own_files()
+    found = None if config or command else own_files_allowed()
+    files = config or (list(found.files) if found else [])
     if not files and not command:
         raise nothing_given(", or give a server's command after --")
     stderr_log.set_level(log_level and log_level.upper())
@@ -63,11 +64,16 @@ def mcp(
         from pegboard.gateways.mcp.transport.config_reload import Source
 
     servers = wrapped(command) if command else None
-    read = partial(given, files, servers=servers, profile=profile, exposure=exposure, log_format=log_format)
+
+    def read() -> Configured:
+        if found is not None and list(own_files_allowed().files) != files:
+            raise ConfigError(f"{str(files[0])!r} was changed by its project.", remedy="`--config` uses it.")
+        return given(files, servers=servers, profile=profile, exposure=exposure, log_format=log_format)
+
     source = Source.of(files, lambda: read().settings)
     configured = read()
     stderr_log.set_format(configured.settings.log_format)
-    for note in configured.notes:
+    for note in (*(found.notes if found else ()), *configured.notes):
         stderr_log.OURS.warning(note)
     wish = None if exposure == "auto" else exposure
     run(serve_stdio(configured.settings, source, toolset=toolset or "", exposure=wish))
