@@ -103,6 +103,31 @@ def test_hosted_tools_pass_through_and_the_tools_of_other_middleware_are_tools_l
     assert [each if isinstance(each, dict) else each.name for each in seen] == ["get_tides", hosted]
 
 
+def test_a_function_among_a_requests_tools_is_left_to_langchain(town_agents: Any) -> None:
+    def search_tools(words: str) -> str:
+        """What another middleware brings along, under the name of our search"""
+        return words
+
+    seen: list[Any] = []
+
+    class Brings(AgentMiddleware):
+        def wrap_model_call(self, request: Any, handler: Any) -> Any:
+            return handler(request.override(tools=[*request.tools, search_tools]))
+
+    class Looks(AgentMiddleware):
+        def wrap_model_call(self, request: Any, handler: Any) -> Any:
+            seen.extend(request.tools)
+            return handler(request.override(tools=[]))
+
+    middleware = [Brings(), town_agents.middleware(way_back=True), Looks()]
+    create_agent(ScriptedModel(steps=["hello"]), tools=_town(), middleware=middleware).invoke(asks(TIDE))
+
+    names = [getattr(each, "name", each) for each in seen]
+    assert names[-1] is search_tools
+    assert names.count("get_tides") == 1
+    assert "search_tools" not in names
+
+
 def test_a_tool_that_the_request_forces_is_offered_whatever_its_score(town_agents: Any) -> None:
     model = ScriptedModel(steps=["hello"])
 

@@ -308,8 +308,8 @@ class ToolAttention:
         self, state: State, request: R, turn: Turn, decision: Decision, toolset: Toolset, routing: RoutingBoard
     ) -> tuple[R, dict[str, Any]]:
         catalog = routing.catalog
-        hosted = [tool for tool in request.tools if isinstance(tool, dict)]
-        search = way_back.free_name({tool.name for tool in catalog.tools} | {str(each.get("name")) for each in hosted})
+        hosted = [tool for tool in request.tools if not isinstance(tool, BaseTool)]
+        search = way_back.free_name({tool.name for tool in catalog.tools} | {_name_of_hosted(each) for each in hosted})
         decision = kept(forced(decision, catalog, request.tool_choice), catalog, request.messages)
         decision, found = with_found(decision, catalog, way_back.found_before(request.messages, search))
         pool = routing.pool(replace(turn, scopes=self.board.scopes))
@@ -424,6 +424,11 @@ def with_found(decision: Decision, catalog: Catalog, names: Sequence[str]) -> tu
 def _is_whole(decision: Decision) -> bool:
     """Whether nothing is left out that could be called."""
     return len(decision.active) == len(decision.reachable)
+
+
+def _name_of_hosted(tool: object) -> str:
+    """The name of a tool that LangChain gives to the model as it is: a provider's own, or a function."""
+    return str(tool.get("name") if isinstance(tool, Mapping) else getattr(tool, "__name__", ""))
 
 
 def _nothing_selected(state: State) -> dict[str, Any]:
