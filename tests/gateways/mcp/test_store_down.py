@@ -77,8 +77,10 @@ async def test_redis_is_away_for_ten_seconds_under_load_and_no_call_fails(
                 done[phase] += 1
                 saved[place] += phase == "after"
 
+        began = time.monotonic()
         working = [asyncio.create_task(work(place, *each)) for place, each in enumerate(old)]
         await until(lambda: done["before"] >= 50 or any(each.done() for each in working))
+        usual = done["before"] / (time.monotonic() - began) * AWAY_SECONDS
         _away(redis, how)
         phase, since = "away", time.monotonic()
         await until(lambda: all("Until it answers again" in each.said() for each in pair))
@@ -92,7 +94,7 @@ async def test_redis_is_away_for_ten_seconds_under_load_and_no_call_fails(
         await until(lambda: all(saved[each] >= 3 for each in places) or any(each.done() for each in working))
         end.set()
         await asyncio.gather(*working)
-        assert done["away"] >= 100, "it did not stand still"
+        assert done["away"] >= min(100, 0.2 * usual), "it did not stand still, on a busy machine neither"
         for each in pair:
             warned = [line for line in each.said().splitlines() if WARNING in line]
             said = [
