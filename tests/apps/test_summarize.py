@@ -9,6 +9,7 @@ import pytest
 from typer.testing import Result
 
 from language_models import Service, service
+from pegboard.apps.cli import consent
 from pegboard.settings import load_settings
 
 Run = Callable[..., Result]
@@ -185,9 +186,12 @@ def test_a_projects_own_file_cannot_say_to_whom_a_key_is_sent(
     folder.mkdir()
     monkeypatch.chdir(folder)
     (folder / ".mcp.json").write_text(json.dumps({"mcpServers": {}, "pegboard": {"summaries": service_of}}))
+    unasked = run("summarize")
+    consent.remember([folder / ".mcp.json"])
     result = run("summarize")
 
-    assert result.exit_code == 2
+    assert (unasked.exit_code, result.exit_code) == (2, 2)
+    assert "Left out: " in unasked.stderr
     assert "belongs to the current project and names an LLM's service" in result.stderr
     assert not llm.requests
 
