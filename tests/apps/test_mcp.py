@@ -100,7 +100,7 @@ def test_the_folders_own_file_is_read_else_the_users(
     start: Start, machine: Path, scripted: dict[str, Any], run: Run
 ) -> None:
     own_file().parent.mkdir(parents=True)
-    own_file().write_text(tomli_w.dumps({"servers": {"users": scripted}}))
+    own_file().write_text(tomli_w.dumps({"start_wait": 60, "servers": {"users": scripted}}))
     (machine / "pegboard.toml").write_text("k = 0")
     assert "pegboard.toml: k: Input should be greater" in run("mcp").stderr
 
@@ -121,7 +121,7 @@ def test_a_file_of_the_folder_that_the_client_happens_to_be_in_starts_nothing_un
     assert f"Left out: {theirs} belongs to the current project. `--config {theirs}` uses it." in refused.stderr
 
     own_file().parent.mkdir(parents=True)
-    own_file().write_text(tomli_w.dumps({"servers": {"users": scripted}}))
+    own_file().write_text(tomli_w.dumps({"start_wait": 60, "servers": {"users": scripted}}))
     (_, listed), stderr = talk(start("mcp", "--exposure", "eager"))
     assert "echo" in names(listed)
     assert "belongs to the current project" in stderr
@@ -129,7 +129,7 @@ def test_a_file_of_the_folder_that_the_client_happens_to_be_in_starts_nothing_un
 
 
 def test_a_file_of_the_folder_that_was_allowed_is_read(start: Start, machine: Path, scripted: dict[str, Any]) -> None:
-    (machine / "pegboard.toml").write_text(tomli_w.dumps({"servers": {"allowed": scripted}}))
+    (machine / "pegboard.toml").write_text(tomli_w.dumps({"start_wait": 60, "servers": {"allowed": scripted}}))
     consent.remember([machine / "pegboard.toml"])
     (_, listed), _ = talk(start("mcp", "--exposure", "eager"))
 
