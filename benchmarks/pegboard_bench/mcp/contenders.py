@@ -47,9 +47,7 @@ def contenders(fastmcp_python: Path | None, folder: Path) -> list[Contender]:
     config.write_text(json.dumps({"mcpServers": {"echo": {"command": UPSTREAM[0], "args": UPSTREAM[1:]}}}))
     pegboard = [sys.executable, "-m", "pegboard"]
     own = {"PEGBOARD_EXPOSURE": "eager", "PEGBOARD_CACHE_DIR": str(folder), "PEGBOARD_STATE_DIR": str(folder)}
-    own["PEGBOARD_START_WAIT"] = (
-        f"{START_SECONDS:.0f}"  # the others have no tools before the server has started, either
-    )
+    own["PEGBOARD_START_WAIT"] = f"{START_SECONDS:.0f}"  # the others wait, too
     found = [
         Contender(name="direct", stdio=UPSTREAM, http=[*UPSTREAM, "PORT"], environment={}),
         Contender(name="bare_sdk", stdio=[*bare, "stdio", *UPSTREAM], http=[*bare, "PORT", *UPSTREAM], environment={}),
