@@ -151,7 +151,7 @@ async def sdk_client(number: int, url: str) -> None:
             assert result.content[0].text == text  # type: ignore[union-attr]
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 @pytest.mark.requirement("M6")
 @pytest.mark.requirement("M16")
 @pytest.mark.requirement("M17")
