@@ -112,8 +112,7 @@ class NameIndex:
         self._total = np.maximum(totals.astype(np.float32), np.float32(1e-9))
 
     def _idf(self, word: str) -> float:
-        containing = np.array([len(self._anywhere.of(word))])
-        return float(inverse_document_frequency(len(self._slots.of_place), containing)[0])
+        return _rarity(len(self._slots.of_place), len(self._anywhere.of(word)))
 
     def scores(self, query: str, spans: Sequence[Span]) -> Floats:
         """The largest score of the whole query and each of its clauses."""
@@ -142,6 +141,11 @@ class NameIndex:
         """The words of names that a word may stand for, with the credit of each."""
         near = {each: NEARLY for each in NEAR.get(word, ()) if len(self._anywhere.of(each))}
         return near | ({word: 1.0} if len(self._anywhere.of(word)) else {})
+
+
+@lru_cache(maxsize=8_192)
+def _rarity(documents: int, containing: int) -> float:
+    return float(inverse_document_frequency(documents, np.array([containing]))[0])
 
 
 def written_out(word: str) -> list[str]:

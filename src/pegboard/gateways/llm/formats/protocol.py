@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
+from pegboard.cached_property import cached_property
 from pegboard.gateways.llm.formats.json_reader import check_values, readable, understanding
 from pegboard.gateways.llm.formats.json_spans import Member, Span, members
 from pegboard.model import JsonObject, Message, Tool, Turn
@@ -94,7 +95,7 @@ class OpenCall:
     found: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class LlmRequest:
     """A parsed model request.
 
@@ -136,10 +137,20 @@ class LlmRequest:
     layout: Any = None
     around: tuple[bytes, bytes] = (b"", b"")
 
-    @property
+    @cached_property
     def names(self) -> frozenset[str]:
         """The names of the offered tools."""
         return frozenset(tool.name for tool in self.tools if tool.name)
+
+    @cached_property
+    def may_be_picked(self) -> frozenset[int]:
+        """The places of the tools that relevance may select; if the request lists allowed tools, only those."""
+        listed = None if self.choice.forced else self.choice.names
+        return frozenset(
+            place
+            for place, tool in enumerate(self.tools)
+            if not tool.stays and not tool.deferred and (listed is None or tool.name in listed)
+        )
 
     @property
     def has_own_search(self) -> bool:

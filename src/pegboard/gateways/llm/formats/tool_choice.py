@@ -65,16 +65,6 @@ def must_stay(request: LlmRequest) -> dict[int, str]:
     return why
 
 
-def may_be_picked(request: LlmRequest) -> frozenset[int]:
-    """The places of the tools that relevance may select; if the request lists allowed tools, only those."""
-    listed = None if request.choice.forced else request.choice.names
-    return frozenset(
-        place
-        for place, tool in enumerate(request.tools)
-        if not tool.stays and not tool.deferred and (listed is None or tool.name in listed)
-    )
-
-
 def apply_tool_choice(
     request: LlmRequest, wanted: Mapping[int, str], *, barred: Collection[int] = (), when_none: WhenNone = "all"
 ) -> KeptTools:
@@ -85,7 +75,7 @@ def apply_tool_choice(
     of it; what the request itself asks for stays anyway.
     """
     must = must_stay(request)
-    open_ = may_be_picked(request) - frozenset(barred)
+    open_ = request.may_be_picked - frozenset(barred)
     picked = {place: why for place, why in wanted.items() if place in open_}
     if not picked and (when_none == "all" or request.choice.mode == "required") and not request.choice.forced:
         picked = dict.fromkeys(open_, NOTHING_RELEVANT)

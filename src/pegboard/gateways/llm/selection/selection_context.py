@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from pegboard.gateways.llm.call_tool.plan import CallToolPlan
 from pegboard.gateways.llm.formats.protocol import Codec, LlmRequest
-from pegboard.gateways.llm.formats.tool_choice import KeptTools, may_be_narrowed, may_be_picked
+from pegboard.gateways.llm.formats.tool_choice import KeptTools, may_be_narrowed
 from pegboard.gateways.llm.selection.board_cache import Pick, ToolBoard
 from pegboard.gateways.llm.selection.cache_aware_selection import SelectionTerms, prices_for
 from pegboard.gateways.llm.selection.deferral import DeferralPlan
@@ -111,7 +111,7 @@ def context_of(
         policy=policy,
         board=board,
         terms=terms,
-        among=_among(board, may_be_picked(request) - terms.barred),
+        among=_among(board, request.may_be_picked - terms.barred),
         owner=owner,
         url_query=url_query,
     )

@@ -15,7 +15,7 @@ from pegboard.gateways.llm.conversation.stickiness import ConversationPlace, Sti
 from pegboard.gateways.llm.conversation.turn_statistics import TurnStatistics
 from pegboard.gateways.llm.formats.protocol import Codec, LlmRequest
 from pegboard.gateways.llm.formats.registry import tool_search_of
-from pegboard.gateways.llm.formats.tool_choice import NOTHING_RELEVANT, KeptTools, left_alone, may_be_picked
+from pegboard.gateways.llm.formats.tool_choice import NOTHING_RELEVANT, KeptTools, left_alone
 from pegboard.gateways.llm.selection.board_cache import BoardCache, Pick, ToolBoard
 from pegboard.gateways.llm.selection.cache_aware_selection import (
     named,
@@ -72,7 +72,7 @@ class Selector:
         Raises CatalogError or RequestNotUnderstood for unreadable tools, StillEmbedding for new ones after ``patience``
         seconds, and EncoderError if nothing can be selected without an encoder; the request should then pass.
         """
-        reason, pickable = left_alone(request), may_be_picked(request)
+        reason, pickable = left_alone(request), request.may_be_picked
         if not reason and not request.may_lose_some and {"call_tool", "defer"}.isdisjoint(policy.ways):
             reason = "a call is required, and no tool is known to end the run"
         if not reason and len(pickable) < policy.least_tools:

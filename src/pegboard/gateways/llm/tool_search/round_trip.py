@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, field
 
 from pegboard.board_items import BOARD_KINDS
@@ -13,7 +13,6 @@ from pegboard.errors import PegboardError
 from pegboard.gateways.llm.formats.edits import kind_of, query_of
 from pegboard.gateways.llm.formats.protocol import Codec, LlmRequest, OfferedTool
 from pegboard.gateways.llm.formats.registry import tool_search_of
-from pegboard.gateways.llm.formats.tool_choice import may_be_picked
 from pegboard.gateways.llm.formats.tool_search import (
     MOST_ROUNDS,
     Document,
@@ -78,9 +77,17 @@ class ToolSearchRoundTrip:
     reads: ResultReads | None = None
     items: SearchedItems | None = None
     timeout: float = 0.0
+    built: tuple[Hashable, bytes] | None = field(default=None, repr=False)
+    """The last body, by what it was built from."""
 
     def body(self) -> bytes:
         """The current body of the request."""
+        made_from = (self.kept, self.tail, id(self.request), id(self.tool), id(self.reads), len(self.exchanges))
+        if self.built is None or self.built[0] != made_from:
+            self.built = made_from, self._body()
+        return self.built[1]
+
+    def _body(self) -> bytes:
         body = in_order(self.codec, self.request, self.kept, self.tail)
         if self.tool is not None and self._may_search():
             body = self.format.offer(body, self.tool)
@@ -107,7 +114,7 @@ class ToolSearchRoundTrip:
 
     def is_hidden(self, name: str) -> bool:
         """Whether the request allows the tool and the model was not shown it."""
-        allowed = (self.request.tools[place].name for place in may_be_picked(self.request))
+        allowed = (self.request.tools[place].name for place in self.request.may_be_picked)
         return name not in self._shown() and name in allowed
 
     def goes_on(self, answer: Document) -> bool:
@@ -198,7 +205,7 @@ def round_trip_of(
     if not terms.any or format_ is None or format_.closed(request, query):
         return None
     kept = frozenset(filtered.kept.places)
-    open_ = may_be_picked(request) - filtered.barred
+    open_ = request.may_be_picked - filtered.barred
     out = [] if board is None else [board.routing.catalog[board.ids[place]] for place in sorted(open_ - kept)]
     items = items if items is not None and items.any else None
     likely = None if items is None or not may_search(request) else items.likely(request)
@@ -210,7 +217,7 @@ def round_trip_of(
             description=search.description(search.pool_of(out, counter, terms.search_tokens), likely),
             kinds=() if items is None else BOARD_KINDS,
         )
-        tokens = counter.count([tool.name + tool.description])[0] + SCHEMA_TOKENS
+        tokens = search.tokens_of(tool.name + tool.description, counter) + SCHEMA_TOKENS
     if tool is None and (terms.hidden_call == "pass" or len(kept) == len(request.tools)):
         return None
     return ToolSearchRoundTrip(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 from pegboard.catalog import compact_json
 from pegboard.catalog.name_lines import name_lines_within
@@ -20,6 +21,8 @@ ABOUT = (
 )
 FOUND = 5
 """The most tools that one search finds."""
+POOLS = 64
+"""Lists of tools that are not shown whose lines are remembered: a conversation's next request has the same, mostly."""
 ITEMS = (
     "It also finds skills (instructions for a kind of work), agents, prompts and resources, and says how to read them: "
     "read what fits before you begin."
@@ -35,10 +38,27 @@ def description(pool: str, items: Sequence[str] | None = None) -> str:
 def pool_of(tools: Sequence[Tool], counter: TokenCounter, budget: int | None) -> str:
     """A line per tool if that fits the token budget; else the names, those with the same beginning in a line, and
     long lines cut (`name_lines_within`)."""
-    summaries = "\n".join(tool.summary for tool in tools)
-    if budget is None or counter.count([summaries])[0] <= budget:
-        return summaries
-    return name_lines_within([tool.name for tool in tools], counter, budget)
+    summaries, names = tuple(tool.summary for tool in tools), tuple(tool.name for tool in tools)
+    return _pool(summaries, names, cast("Hashable", counter), budget)
+
+
+@lru_cache(maxsize=POOLS)
+def _pool(summaries: tuple[str, ...], names: tuple[str, ...], by: Hashable, budget: int | None) -> str:
+    counter = cast("TokenCounter", by)
+    whole = "\n".join(summaries)
+    if budget is None or counter.count([whole])[0] <= budget:
+        return whole
+    return name_lines_within(names, counter, budget)
+
+
+def tokens_of(text: str, counter: TokenCounter) -> int:
+    """Of the search tool's name and description, which the next request has again, mostly."""
+    return _tokens(text, cast("Hashable", counter))
+
+
+@lru_cache(maxsize=POOLS)
+def _tokens(text: str, by: Hashable) -> int:
+    return cast("TokenCounter", by).count([text])[0]
 
 
 def found(tools: Iterable[Tool], items: Mapping[str, Any] = MappingProxyType({})) -> str:
