@@ -50,7 +50,7 @@ def kept(
 def test_a_request_arrives_with_the_tools_it_needs_in_their_order_and_the_answer_is_understood(
     gateway: Gateway, driver: Driver
 ) -> None:
-    heard = driver.ask(gateway.url, Ask(conversation=[Said(text=RENEW)], tools=JOBS))
+    heard = driver.ask(gateway.url, Ask(conversation=[Said(text=RENEW)], tools=JOBS, model="a-model-of-its-own"))
 
     names = arrived(gateway, driver)
     assert "renew_loan" in names
