@@ -47,11 +47,12 @@ played-day: $(READY)      ## 5,000 decisions of three clients through a gateway:
 test-soak: $(VENV)/.sdks  ## memory and descriptors of the MCP gateway over an hour's calls, 200 sessions of 50 acts, 10,000 requests to the LLM gateway, and writers killed fifty times; some minutes
 	TEST_SOAK_CALLS=12000 TEST_OPERATIONS=50 TEST_REQUESTS=10000 TEST_KILLS=50 $(BIN)/python -m pytest -s tests/stores/test_killed.py tests/gateways/mcp/faults/test_soak.py tests/gateways/mcp/test_many_sessions.py tests/gateways/llm/test_load.py $(PYTEST_ARGS)
 
-check: $(READY)           ## what CI runs besides the tests: format, lint, types, layers
+check: $(READY)           ## what CI runs besides the tests: format, lint, types, layers, generated pages
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python scripts/make_docs.py --check
 
 format: $(READY)
 	$(BIN)/ruff format .

@@ -1,12 +1,13 @@
 """Writes the generated parts of the documentation: whole pages, and the tables of options, of clients and of rules.
 
-python scripts/make_docs.py          # a test fails where they are out of date
+python scripts/make_docs.py [--check]    # --check names those that are out of date and writes nothing
 """
 
 from __future__ import annotations
 
 import json
 import re
+import sys
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
@@ -288,6 +289,16 @@ def out_of_date() -> dict[Path, str]:
     return {path: text for path, text in wanted.items() if not path.exists() or path.read_text() != text}
 
 
-if __name__ == "__main__":
-    for path, text in out_of_date().items():
+def main(arguments: list[str]) -> int:
+    stale = out_of_date()
+    if arguments == ["--check"]:
+        for path in stale:
+            print(f"{path.relative_to(ROOT)} is out of date: run python scripts/make_docs.py", file=sys.stderr)
+        return 1 if stale else 0
+    for path, text in stale.items():
         path.write_text(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
