@@ -9,6 +9,7 @@ from pegboard import Catalog
 from pegboard.errors import EncoderError
 from pegboard.protocols import Encoder
 from pegboard.retrieval import RankerKind, Retriever, ranker
+from pegboard.retrieval.rankers import WordScores, word_scores
 from pegboard.testing import FakeEncoder, fake_tool
 
 
@@ -114,6 +115,28 @@ async def test_each_clause_of_a_message_brings_up_its_own_tool(
 
     np.testing.assert_allclose(scores.parts["clause"][:2], [1, 1], atol=1e-6)
     assert scores.parts["cosine"].argmax() == 2
+
+
+async def test_the_words_of_a_query_are_read_once_and_score_the_same_again(
+    town: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = list[str]()
+
+    def counted(of: Retriever, query: str) -> WordScores:
+        read.append(query)
+        return word_scores(of, query)
+
+    monkeypatch.setattr("pegboard.retrieval.rankers.word_scores", counted)
+    hybrid = ranker("hybrid", retriever(town, FakeEncoder()))
+    first = await hybrid.score("book a repair slot for my bicycle")
+    again = await hybrid.score("book a repair slot for my bicycle", np.ones(len(town), np.bool_))
+    other = await hybrid.score("tides")
+
+    assert read == ["book a repair slot for my bicycle", "tides"]
+    np.testing.assert_array_equal(again.values, first.values)
+    assert not np.array_equal(other.values, first.values)
+    with pytest.raises(ValueError, match="read-only"):
+        again.parts["bm25"][0] = 1  # others have the same array
 
 
 @pytest.mark.parametrize("kind", ["summary_cosine", "definition_cosine"])

@@ -8,10 +8,12 @@ from typing import Any
 
 import msgspec
 
+from pegboard.errors import RequestNotUnderstood
 from pegboard.gateways.llm.formats.json_reader import readable
 from pegboard.gateways.llm.formats.json_spans import Edit, Member, elements, members, splice
 from pegboard.gateways.llm.formats.tool_search import Document
 
+WHITESPACE = b" \t\r\n"
 APART = "\n\n"
 """Separates the model's text before a search from that after it, if the format has one text for both."""
 
@@ -48,9 +50,10 @@ def appended(body: bytes, name: str, items: Sequence[object]) -> bytes:
     start, end = fields[name].value
     if text[start:end] == b"null":
         return splice(body, [Edit(start, end, b"[" + new + b"]")])
-    found = elements(text, fields[name].value)
-    at = found[-1].end if found else start + 1
-    return splice(body, [Edit(at, at, b"," + new if found else new)])
+    if text[start : start + 1] != b"[":
+        raise RequestNotUnderstood(f"{name!r} is no array.", remedy="Send an array.")
+    at = start + len(text[start : end - 1].rstrip(WHITESPACE))
+    return splice(body, [Edit(at, at, b"," + new if at > start + 1 else new)])
 
 
 def prepended(body: bytes, name: str, items: Sequence[object]) -> bytes:

@@ -150,6 +150,8 @@ def rewritten(
 def tool_cuts(request: LlmRequest, kept: Collection[int]) -> list[Edit]:
     """The edits that remove the other tools from their array, and a namespace of which nothing is left."""
     staying = frozenset(kept)
+    if not any(tool.entry for tool in request.tools):
+        return cut([tool.span for tool in request.tools], [place in staying for place in range(len(request.tools))])
     entries: dict[Span, list[int]] = {}
     for place, tool in enumerate(request.tools):
         entries.setdefault(tool.entry or tool.span, []).append(place)
