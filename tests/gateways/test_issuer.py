@@ -22,7 +22,8 @@ from pegboard.testing import FakeClock
 
 
 @pytest.fixture
-async def server() -> AsyncIterator[RunningIssuer]:
+async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[RunningIssuer]:
+    monkeypatch.setattr("pegboard.gateways.issuer.SECONDS", 60.0)  # it shares our event loop
     async with running_issuer() as issuer:
         yield issuer
 

@@ -20,7 +20,8 @@ SECRET = b"a secret that everybody knows, as it stands among the public keys"
 
 
 @pytest.fixture
-async def server() -> AsyncIterator[RunningIssuer]:
+async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[RunningIssuer]:
+    monkeypatch.setattr("pegboard.gateways.issuer.SECONDS", 60.0)  # it shares our event loop
     async with running_issuer() as issuer:
         yield issuer
 

@@ -32,7 +32,8 @@ RULES = [{"tools": "scripted/environment", "scope": "admin"}]
 
 
 @pytest.fixture
-async def issuer() -> AsyncIterator[RunningIssuer]:
+async def issuer(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[RunningIssuer]:
+    monkeypatch.setattr("pegboard.gateways.issuer.SECONDS", 60.0)  # it shares our event loop
     async with running_issuer() as server:
         yield server
 

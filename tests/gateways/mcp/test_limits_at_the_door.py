@@ -105,7 +105,8 @@ async def test_a_budget_is_each_callers_each_tenants_or_all_of_theirs(
 
 
 @pytest.mark.requirement("signing-in.budgets")
-async def test_claims_bring_rates_and_budgets(open_door: OpenDoor) -> None:
+async def test_claims_bring_rates_and_budgets(open_door: OpenDoor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pegboard.gateways.issuer.SECONDS", 60.0)  # it shares our event loop
     async with running_issuer() as issuer:
         policies = [
             {"claims": {"groups": ["dev"]}, "tools": ["*"], "budgets": [{"day": 0.02}]},
