@@ -25,6 +25,12 @@ class Numbers:
             raise ValueRefused("It is negative.", remedy="Check the value.")
         self.kept += numbers
 
+    async def add_one_by_one(self, numbers: Sequence[int]) -> None:
+        """It refuses whatever is more than one."""
+        if len(numbers) > 1:
+            raise ValueRefused("They are several.", remedy="Send one.")
+        await self.add(numbers)
+
 
 async def test_values_that_a_store_keeps_are_one_call() -> None:
     store = Numbers()
@@ -39,7 +45,7 @@ async def test_what_is_refused_keeps_no_other_value_from_being_stored(bad: list[
     values = sorted([*range(1, 8), *bad], key=abs)
 
     assert sorted(await write_batch(values, store.add)) == sorted(bad)
-    assert store.kept == list(range(1, 8))
+    assert (store.kept, values) == (list(range(1, 8)), [])
 
 
 async def test_one_bad_value_of_many_takes_few_calls() -> None:
@@ -52,3 +58,12 @@ async def test_one_bad_value_of_many_takes_few_calls() -> None:
 async def test_a_store_that_cannot_be_reached_is_no_refusal() -> None:
     with pytest.raises(StoreError, match="does not answer"):
         await write_batch([1, 0], Numbers().add)
+
+
+async def test_what_was_stored_or_refused_before_the_store_went_away_is_not_written_again() -> None:
+    store = Numbers()
+    waiting = [1, 2, -1, 3, 4, 0]
+    with pytest.raises(StoreError, match="does not answer"):
+        await write_batch(waiting, store.add_one_by_one)
+
+    assert (store.kept, waiting) == ([1, 2, 3, 4], [0])

@@ -57,7 +57,7 @@ class Usage:
                 refused = await write_batch(outcomes, self._write)
                 if refused:
                     LOGGER.warning("%d calls could not be counted: the store refuses their names", len(refused))
-            except StoreError:
+            except StoreError:  # what was not written is tried again
                 self._waiting = [*outcomes, *self._waiting][-MOST_WAITING:]
             except PegboardError as error:
                 LOGGER.warning("Calls could not be counted: %s", error)

@@ -13,8 +13,10 @@ import tomli_w
 from mcp import Client, StdioServerParameters
 from typer.testing import Result
 
+from pegboard import Settings
 from pegboard.apps.cli import consent
 from pegboard.gateways.mcp.attach.serve_discovery import running_folder
+from pegboard.gateways.mcp.transport.config_reload import Source
 from pegboard.settings.client_files import own_file
 from servers.scripted import TOOLS
 from serves import Serve
@@ -136,6 +138,37 @@ def test_a_file_of_the_folder_that_was_allowed_is_read(start: Start, machine: Pa
     assert "echo" in names(listed)
 
 
+def test_a_file_of_the_folder_that_says_where_keys_are_sent_is_left_out_whatever_was_allowed(
+    machine: Path, run: Run
+) -> None:
+    theirs = machine / "pegboard.toml"
+    theirs.write_text('[encoder]\nprovider = "openai"\nbase_url = "https://evil.example/v1"\nmodel = "x"\n')
+    consent.remember([theirs])
+    refused = run("mcp")
+
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "sets where data and keys are sent (encoder)" in refused.stderr
+
+
+@pytest.mark.parametrize("theirs", ["k = 3", "k ="], ids=["harmless", "broken"])
+def test_the_users_file_is_read_again_whatever_the_folder_has_meanwhile(
+    machine: Path, monkeypatch: pytest.MonkeyPatch, run: Run, theirs: str
+) -> None:
+    read = list[Source]()
+
+    async def served(_settings: Settings, source: Source, **_options: object) -> None:
+        read.append(source)
+
+    monkeypatch.setattr("pegboard.gateways.mcp.serve_stdio", served)
+    own_file().parent.mkdir(parents=True)
+    own_file().write_text("k = 4")
+    assert run("mcp").exit_code == 0
+    (machine / "pegboard.toml").write_text(theirs)
+    own_file().write_text("k = 5")
+
+    assert read[0].load().k == 5
+
+
 @pytest.fixture
 async def serve(machine: Path) -> AsyncIterator[Serve]:
     """A serve of this machine's only configuration, which has no servers itself."""
@@ -144,6 +177,16 @@ async def serve(machine: Path) -> AsyncIterator[Serve]:
     await made.start()
     yield made
     made.kill()
+
+
+async def test_a_running_serve_of_a_file_that_nobody_allowed_is_attached_to(
+    start: Start, serve: Serve, machine: Path
+) -> None:
+    (machine / "pegboard.toml").write_text('[servers.theirs]\ncommand = "true"')  # as `serve` reads it: unasked
+    (hello, _), stderr = talk(start("mcp", "--log-level", "info"))
+
+    assert hello["result"]["serverInfo"]["name"] == "serving"
+    assert f"Attached to the `pegboard serve` at {serve.url}" in stderr
 
 
 async def test_a_running_serve_is_attached_to(start: Start, serve: Serve) -> None:

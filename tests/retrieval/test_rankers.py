@@ -7,9 +7,10 @@ import pytest
 
 from pegboard import Catalog
 from pegboard.errors import EncoderError
+from pegboard.model import Floats
 from pegboard.protocols import Encoder
 from pegboard.retrieval import RankerKind, Retriever, ranker
-from pegboard.retrieval.rankers import WordScores, word_scores
+from pegboard.retrieval.lexical import Bm25f
 from pegboard.testing import FakeEncoder, fake_tool
 
 
@@ -121,16 +122,17 @@ async def test_the_words_of_a_query_are_read_once_and_score_the_same_again(
     town: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read = list[str]()
+    scores = Bm25f.scores
 
-    def counted(of: Retriever, query: str) -> WordScores:
+    def counted(self: Bm25f, query: str) -> Floats:
         read.append(query)
-        return word_scores(of, query)
+        return scores(self, query)
 
-    monkeypatch.setattr("pegboard.retrieval.rankers.word_scores", counted)
-    hybrid = ranker("hybrid", retriever(town, FakeEncoder()))
-    first = await hybrid.score("book a repair slot for my bicycle")
-    again = await hybrid.score("book a repair slot for my bicycle", np.ones(len(town), np.bool_))
-    other = await hybrid.score("tides")
+    monkeypatch.setattr(Bm25f, "scores", counted)
+    indexes = retriever(town, FakeEncoder())
+    first = await ranker("hybrid", indexes).score("book a repair slot for my bicycle")
+    again = await ranker("hybrid", indexes).score("book a repair slot for my bicycle", np.ones(len(town), np.bool_))
+    other = await ranker("hybrid", indexes).score("tides")
 
     assert read == ["book a repair slot for my bicycle", "tides"]
     np.testing.assert_array_equal(again.values, first.values)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import pytest
@@ -10,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pegboard.catalog import Catalog
-from pegboard.errors import StoreError
+from pegboard.errors import StoreError, ValueRefused
 from pegboard.habit_trial import ALPHA, FIRST, LONGEST_EPOCH, Trial, observation, trial_of
-from pegboard.habits import MOST_BOOST, NAMED, TRIAL, HabitKey, boosted, habits_of, within_encoder
+from pegboard.habits import MOST_BOOST, NAMED, TRIAL, Habit, HabitKey, boosted, habits_of, within_encoder
 from pegboard.model import Floats, Mask, Scores, Server, ServerName, ToolId
 from pegboard.routing.habit_book import MOST_KEYS, REFRESH_SECONDS, HabitBook
 from pegboard.routing.habit_learner import PART, HabitLearner
@@ -236,6 +237,52 @@ async def test_a_store_that_is_away_costs_no_more_memory_than_the_most_rows_of_t
 
     assert list(book._left) == CALLERS[70:100]
     assert book._rows_left == sum(len(left.new) for left in book._left.values()) == 60
+
+
+class Refusing(MemoryHabits):
+    """It keeps nothing with a NUL, as PostgreSQL, and nothing of one tool while it is away."""
+
+    is_back = False
+
+    async def add(self, sums: Mapping[HabitKey, Floats]) -> None:
+        self.check(part for row in sums for part in row)
+        if not self.is_back and any(row.name == POOR.name for row in sums):
+            raise StoreError("It does not answer.", remedy="Wait.")
+        await super().add(sums)
+
+    async def read(self, keys: Sequence[str]) -> Mapping[HabitKey, Habit]:
+        self.check(keys)
+        return await super().read(keys)
+
+    @staticmethod
+    def check(texts: Iterable[str]) -> None:
+        if any("\0" in text for text in texts):
+            raise ValueRefused("It has a NUL.", remedy="Check the value.")
+
+
+async def test_what_was_stored_before_the_store_went_away_is_added_once() -> None:
+    store = Refusing()
+    book = HabitBook(FakeClock(), store)
+    for tool in (GOOD, ToolId("s", "x\0"), ToolId("s", "other"), POOR):
+        book.of(ANN).add(tool, SUMS)
+    for _ in range(3):
+        await book.flush()
+    store.is_back = True
+    await book.flush()
+
+    found = await store.read([ANN])
+    assert {row.name: habit.sums[0] for row, habit in found.items()} == {GOOD.name: 1, "other": 1, POOR.name: 1}
+
+
+async def test_a_caller_whose_name_the_store_refuses_keeps_no_other_from_being_known() -> None:
+    refusing = Refusing()
+    await refusing.add({HabitKey(ANN, *GOOD): SUMS})
+    book = HabitBook(FakeClock(), refusing)
+    book.of("eve\0")
+    book.of(ANN)
+    await book.flush()
+
+    assert set(book.of(ANN).stored) == {GOOD}
 
 
 async def test_other_tasks_run_between_the_keys_of_a_flush() -> None:

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from pegboard.activity_entries import ActivityEntry, ActivityQuery, ScoredTool, scores_of
+from pegboard.errors import ValueRefused
 from pegboard.operating_system import BEHIND_REQUESTS
 from pegboard.stores import SqliteActivity
 from pegboard.stores.sqlite.activity import BUSY
@@ -83,6 +84,16 @@ async def test_the_writing_process_ends_with_its_store_and_with_what_it_was_give
 
     assert process is not None
     assert process.returncode == 0
+
+
+async def test_one_entry_that_cannot_be_kept_is_named_as_such(tmp_path: Path) -> None:
+    store = SqliteActivity(tmp_path / "activity.db")
+    with pytest.raises(ValueRefused):
+        await store.put([*entries(0), entries(999, 1)[0]._replace(key="\ud800")])
+    await store.put(entries(0))
+
+    assert await found(store) == entries(0)
+    store.close()
 
 
 async def test_a_file_that_cannot_be_written_is_told(tmp_path: Path) -> None:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from types import GeneratorType
 from typing import Any, Literal
 
 from pydantic_core import to_jsonable_python
 
 from pegboard.errors import PegboardError, UpstreamError
 from pegboard.model import Outcome, Result, ToolId
+
+CONTAINERS = frozenset({dict, list, tuple, GeneratorType})
+DEEPEST = 100
+"""Levels of a value in which generators are looked for."""
 
 
 def result_of_value(tool: ToolId, value: object) -> Result:
@@ -25,13 +30,38 @@ def result_of_value(tool: ToolId, value: object) -> Result:
 
 def _plain(value: object) -> Any:
     """A value as JSON has it, whatever it is, as the function has run: bytes that are no text as what can be read of
-    them, within other values as base64; what contains itself as Python shows it."""
+    them, within other values as base64; what contains itself, or is too deep, as Python shows it.
+
+    Raises what a generator raises: then the function has failed.
+    """
     if isinstance(value, bytes | bytearray):
         return value.decode(errors="replace")
+    known = _drained(value, ())
     for mode in ("utf8", "base64"):
-        with suppress(ValueError):
-            return to_jsonable_python(value, fallback=str, bytes_mode=mode)
-    return repr(value)
+        with suppress(ValueError, RecursionError):
+            return to_jsonable_python(known, fallback=_said, bytes_mode=mode)
+    return _as_text(value, repr)
+
+
+def _drained(value: Any, within: tuple[int, ...]) -> Any:
+    """A value with lists for its generators, which can be read but once. ``within`` are the ids of what contains it."""
+    if type(value) not in CONTAINERS or id(value) in within or len(within) > DEEPEST:
+        return value
+    inside = (*within, id(value))
+    if type(value) is dict:
+        return {key: _drained(each, inside) if type(each) in CONTAINERS else each for key, each in value.items()}
+    return [_drained(each, inside) if type(each) in CONTAINERS else each for each in value]
+
+
+def _said(value: object) -> str:
+    return _as_text(value, str)
+
+
+def _as_text(value: object, convert: Callable[[object], str]) -> str:
+    try:
+        return convert(value)
+    except Exception:  # noqa: BLE001 - whatever it raises, the function has run
+        return object.__repr__(value)
 
 
 def result_of_server(tool: ToolId, answer: Mapping[str, Any]) -> Result:

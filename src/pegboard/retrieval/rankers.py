@@ -4,28 +4,22 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from dataclasses import replace
 from typing import Literal, Protocol
 
 import numpy as np
 
 from pegboard.errors import EncoderError, StoreError
 from pegboard.model import Floats, Mask, Scores
-from pegboard.retrieval.exact_names import Places, damped, name_first
+from pegboard.retrieval.exact_names import damped, name_first
 from pegboard.retrieval.fusion import Fusion, UnscoredTools, shipped
 from pegboard.retrieval.index_thread import on_index_thread
-from pegboard.retrieval.intents import Span, clauses
+from pegboard.retrieval.intents import Span
 from pegboard.retrieval.nearest import Near, Progress
 from pegboard.retrieval.retriever import Retriever
 from pegboard.retrieval.tool_texts import TextKind
 
 LOGGER = logging.getLogger(__name__)
-
-RECENT = 16
-"""Queries whose words are remembered: every request of an agent's loop asks the same."""
-REMEMBERED = 1_000_000
-"""The most scores that a ranker remembers, of all queries."""
 
 RankerKind = Literal["summary_cosine", "definition_cosine", "keyword", "bm25", "hybrid", "two_layers"]
 
@@ -150,34 +144,6 @@ class Bm25Ranker:
         return Scores(values=points, scale="points", parts={"bm25": points})
 
 
-@dataclass(frozen=True, slots=True)
-class WordScores:
-    """What the words of a query say: its clauses, the scores of each tool, and the places of those that it names."""
-
-    spans: Sequence[Span]
-    parts: Mapping[str, Floats]
-    named: Places
-
-
-def word_scores(retriever: Retriever, query: str) -> WordScores:
-    spans = clauses(query)
-    parts = {
-        "bm25": retriever.lexical.scores(query),
-        "name": retriever.names.scores(query, spans),
-        "named": retriever.service_names.scores(query),
-    }
-    return WordScores(
-        spans, {part: _fixed(values) for part, values in parts.items()}, retriever.exact_names.find(query)
-    )
-
-
-def _fixed(values: Floats) -> Floats:
-    """The same values, not to be changed."""
-    view = values.view()
-    view.flags.writeable = False
-    return view
-
-
 class HybridRanker:
     """Combines meaning (of the query and its clauses), words, names and servers into a probability of relevance.
 
@@ -200,8 +166,6 @@ class HybridRanker:
         self._patient = patient
         self._fusions = shipped() if fusions is None else fusions
         self._last = last
-        most = min(RECENT, REMEMBERED // (3 * max(1, len(retriever.tools))))
-        self._words = lru_cache(maxsize=most)(partial(word_scores, retriever))
 
     async def warm(self, progress: Progress | None = None) -> None:
         await self.index_words()
@@ -219,7 +183,7 @@ class HybridRanker:
 
     async def score(self, query: str, among: Mask | None = None) -> Scores:
         await self.index_words()
-        known = self._words(query)
+        known = self._retriever.word_scores(query)
         scores = await self._score(query, known.spans, known.parts, among)
         return name_first(scores, known.named if among is None else known.named[among[known.named]])
 

@@ -28,7 +28,7 @@ from pegboard.retrieval.search_index import SearchIndex
 from pegboard.retrieval.service_names import ServiceNames
 from pegboard.retrieval.slots import kept_places
 from pegboard.retrieval.tool_texts import TEXTS, TextKind, full, server_profile, short
-from pegboard.retrieval.word_indexes import WordIndexes
+from pegboard.retrieval.word_indexes import WordIndexes, WordScores
 
 MOST_COMPARED = 20_000
 """Maximum tools compared pairwise to find those that do the same job; more would take minutes."""
@@ -118,6 +118,10 @@ class Retriever:
     @property
     def service_names(self) -> ServiceNames:
         return self._words.service_names
+
+    def word_scores(self, query: str) -> WordScores:
+        """What the words of a query say, once `index_words` is done."""
+        return self._words.scores(query)
 
     @property
     def mentions(self) -> Mentions:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
 from threading import Lock
 
 from pegboard.cached_property import cached_property
-from pegboard.model import Mask, Server, Tool
-from pegboard.retrieval.exact_names import ExactNames
+from pegboard.model import Floats, Mask, Server, Tool
+from pegboard.retrieval.exact_names import ExactNames, Places
+from pegboard.retrieval.intents import Span, clauses
 from pegboard.retrieval.lexical import Bm25f
 from pegboard.retrieval.mentions import Mentions
 from pegboard.retrieval.name_match import NameIndex
@@ -16,10 +19,26 @@ from pegboard.retrieval.slots import CatalogChange, Occupant, Slots, change_of
 from pegboard.retrieval.suspect_index import SuspectIndex
 from pegboard.retrieval.tool_texts import fields
 
+PARTS = "bm25", "name", "named"
+"""The scores of words, by the names of their weights in a fusion."""
 NAMES = frozenset({"lexical", "names", "exact_names", "service_names", "mentions", "suspects"})
 LEAST_CHANGES = 1000
 """Tools that come before indexes are built anew, or as many as there are if that is more: words that no tool has any
 more stay until then."""
+
+RECENT = 16
+"""Queries whose scores are remembered: every request of an agent's loop asks the same."""
+MOST_SCORES = 1_000_000
+"""The most scores that are remembered, of all queries."""
+
+
+@dataclass(frozen=True, slots=True)
+class WordScores:
+    """What the words of a query say: its clauses, the scores of each tool, and the places of those that it names."""
+
+    spans: Sequence[Span]
+    parts: Mapping[str, Floats]
+    named: Places
 
 
 class WordIndexes:
@@ -53,6 +72,12 @@ class WordIndexes:
             for name in sorted(NAMES):
                 getattr(self, name)
             self._before = None
+
+    @cached_property
+    def scores(self) -> Callable[[str], WordScores]:
+        """The scores of a query; those of the last queries are remembered."""
+        most = min(RECENT, MOST_SCORES // (len(PARTS) * max(1, len(self._tools))))
+        return lru_cache(most)(partial(_scores, self.lexical, self.names, self.service_names, self.exact_names))
 
     @cached_property
     def lexical(self) -> Bm25f:
@@ -95,6 +120,21 @@ class WordIndexes:
     def _source(self) -> tuple[WordIndexes, CatalogChange] | None:
         before, change = self._before, self._change
         return None if before is None or change is None else (before, change)
+
+
+def _scores(
+    lexical: Bm25f, names: NameIndex, service_names: ServiceNames, exact_names: ExactNames, query: str
+) -> WordScores:
+    spans = clauses(query)
+    scores = lexical.scores(query), names.scores(query, spans), service_names.scores(query)
+    return WordScores(spans, dict(zip(PARTS, map(_fixed, scores), strict=True)), exact_names.find(query))
+
+
+def _fixed(values: Floats) -> Floats:
+    """The same values, not to be changed."""
+    view = values.view()
+    view.flags.writeable = False
+    return view
 
 
 def _documents(occupants: Iterable[Occupant]) -> Iterable[tuple[int, Mapping[str, str]]]:

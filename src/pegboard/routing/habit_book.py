@@ -149,30 +149,32 @@ class HabitBook:
         if store is None:
             return
         now = self._clock.monotonic()
-        told = {key: each.new for each_of in (self._left, self._known) for key, each in each_of.items() if each.new}
-        due = [
+        new = [(key, each.new) for each_of in (self._left, self._known) for key, each in each_of.items() if each.new]
+        told = [(HabitKey(key, *row), sums) for key, rows in new for row, sums in rows.items()]
+        due = sorted(
             key
             for key, known in self._known.items()
             if known.new or known.read_at is None or now - known.read_at >= REFRESH_SECONDS
-        ]
+        )
         self._left.clear()
         self._rows_left = 0
         for known in self._known.values():
             known.new = {}
+        found: dict[HabitKey, Habit] = {}
+
+        async def read(keys: list[str]) -> None:
+            found.update(await store.read(keys))
+
         try:
-            if told:
-                rows = {HabitKey(key, *row): sums for key, new in told.items() for row, sums in new.items()}
-                refused = await write_batch(list(rows.items()), lambda some: store.add(dict(some)))
-                if refused:
-                    LOGGER.warning("%d habits could not be stored: the store refuses their names", len(refused))
-                told = {}
-            found = await store.read(sorted(due)) if due else {}
+            if refused := await write_batch(told, lambda some: store.add(dict(some))):
+                LOGGER.warning("%d habits could not be stored: the store refuses their names", len(refused))
+            await write_batch([*due], read)
         except PegboardError as error:
             LOGGER.debug("Habits could not be synchronized: %s", error)
             return
         finally:
-            for key, new in told.items():
-                self._take_back(key, new)
+            for row, sums in told:
+                self._take_back(row.key, {row.tool: sums})
         await self._adopt(due, found, now)
 
     async def _adopt(self, due: Collection[str], found: Mapping[HabitKey, Habit], now: float) -> None:

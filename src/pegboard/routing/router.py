@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import cache
 
 import numpy as np
 
@@ -18,7 +18,6 @@ from pegboard.protocols import Clock, EventSink, Filter
 from pegboard.retrieval import QUERIES, Progress
 from pegboard.retrieval.index_thread import on_index_thread
 from pegboard.retrieval.mentions import NOTHING, Mentions
-from pegboard.retrieval.rankers import RECENT
 from pegboard.routing import select
 from pegboard.routing.decisions import candidates, decide, route_decided
 from pegboard.routing.economics.price_stage import Priced, PriceStage, StageResult, apply_stage
@@ -85,8 +84,7 @@ class Router:
         self._pinned[[catalog.position[tool] for tool in always_available]] = True
         self._shown = len(self.pinned) + SHOWN
         self._visible = VisibleTools.of(catalog, self.profile.pool)
-        self._mentions = found = mentions or cache(lambda: Mentions(catalog.tools))
-        self._mentioned = lru_cache(maxsize=RECENT)(lambda query: found().of(query))
+        self._mentions = mentions or cache(lambda: Mentions(catalog.tools))
 
     async def route(self, turn: Turn, where: Filter | None = None, *, shown: int = SHOWN) -> Decision:
         """The tools for a turn, among those that pass ``where``, with at least ``shown`` candidates if there are so
@@ -230,7 +228,7 @@ class Router:
             pinned=self._pinned,
             tokens=self.catalog.token_counts,
             profile=profile,
-            mentioned=self._mentioned(query) if profile.ranker == "hybrid" else NOTHING,
+            mentioned=self._mentions().of(query) if profile.ranker == "hybrid" else NOTHING,
         )
 
     async def _load(self, selection: Selection, eligible: Eligible) -> tuple[Pool, tuple[JsonObject, ...]]:

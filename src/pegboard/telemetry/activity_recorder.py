@@ -165,7 +165,7 @@ class ActivityRecorder:
     async def _stored(self) -> bool:
         entries = list(self._entries.values())
         try:
-            refused = await write_batch(entries, self.store.put)
+            refused = await write_batch([*entries], self.store.put)
         except PegboardError as error:
             if not self._failing:
                 LOGGER.warning("Activity cannot be kept, and is tried again: %s", error)

@@ -52,3 +52,25 @@ def test_a_turn_of_more_names_than_are_kept_is_kept_while_it_is_the_last() -> No
     turns.remember(ANN, "2", told(dict(NAMES)))
 
     assert (turns.of(ANN, "1"), turns.of(ANN, "2")) == (None, told())
+
+
+def test_one_owner_with_many_tools_takes_no_other_owners_turn() -> None:
+    turns = ToldTurns(most_turns=100, most_names=20)
+    turns.remember(ANN, "1", told())
+    for number in range(200):
+        names = {ToolId(server=ServerName("own"), name=f"{number}_{at}"): "x" for at in range(5)}
+        turns.remember(("static", "eve"), str(number), ToldTurn(habits="", query="", names=names, own=True))
+
+    assert turns.of(ANN, "1") == told()
+    assert turns.of(("static", "eve"), "199") is not None
+    assert turns.of(("static", "eve"), "0") is None
+
+
+def test_one_owner_with_many_turns_takes_no_other_owners_turn() -> None:
+    turns = ToldTurns(most_turns=10)
+    turns.remember(ANN, "1", told())
+    for number in range(50):
+        turns.remember(None, str(number), told())
+
+    assert turns.of(ANN, "1") == told()
+    assert [turns.of(None, str(number)) is None for number in (40, 41)] == [True, False]

@@ -163,6 +163,14 @@ def test_the_pool_keeps_to_its_budget_with_fewer_words_and_then_fewer_names() ->
     assert none == ""
 
 
+def test_long_lists_that_callers_send_are_not_remembered() -> None:
+    search._pool.cache_clear()
+    for count in (1, 400):
+        search.pool_of([fake_tool(f"tool_{number}_{'n' * 100}") for number in range(count)], BpeCounter(), 100)
+
+    assert search._pool.cache_info().currsize == 1
+
+
 def others(text: bytes, *besides: str) -> list[tuple[str, bytes]]:
     """The fields that neither tools nor these stand in, as they are written."""
     return [

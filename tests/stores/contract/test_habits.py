@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import nullcontext
 from uuid import uuid4
 
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from backends import Backend
+from pegboard.errors import ValueRefused
 from pegboard.habits import HALF_LIFE, Habit, HabitKey
 from pegboard.model import Floats
 from pegboard.testing import FakeClock
@@ -47,6 +49,15 @@ async def test_what_was_added_a_half_life_ago_counts_half(backend: Backend, cloc
 
     [habit] = (await backend.habits().read(["ann:1"])).values()
     assert (habit.sums.tolist(), habit.used) == ([3, 0], clock.time())
+
+
+async def test_where_a_name_is_refused_none_is_added(backend: Backend) -> None:
+    """Memory keeps every name."""
+    rows = {HabitKey("ann:1", "git", f"tool{number}"): sums(1) for number in range(120)}
+    with pytest.raises(ValueRefused) if backend.lasts else nullcontext():
+        await backend.habits().add(rows | {HabitKey("ann:1", "git", "\ud800"): sums(1)})
+
+    assert len(await backend.habits().read(["ann:1"])) == (0 if backend.lasts else 121)
 
 
 async def test_sums_of_another_width_replace_those_that_are_there(backend: Backend) -> None:

@@ -67,10 +67,7 @@ def given_or_usual(files: Sequence[Path], **flags: Any) -> Configured:
     usable, notes = [], []
     for path in usual_files(Path.home(), Path.cwd()):
         if elsewhere := _sends_elsewhere(path):
-            notes.append(
-                f"Left out: {str(path)!r} belongs to the current project and sets where data and keys are sent "
-                f"({', '.join(elsewhere)}); `--config {path}` uses it."
-            )
+            notes.append(_left_out(path, elsewhere))
             continue
         try:
             servers = load_settings([path]).servers
@@ -108,6 +105,13 @@ def _sends_elsewhere(path: Path) -> list[str]:
         return []  # reported when the file is loaded
 
 
+def _left_out(path: Path, elsewhere: Sequence[str]) -> str:
+    return (
+        f"Left out: {str(path)!r} belongs to the current project and sets where data and keys are sent "
+        f"({', '.join(elsewhere)}); `--config {path}` uses it."
+    )
+
+
 def own_files() -> list[Path]:
     """The nearest pegboard.toml: in the current folder, else the user's; empty if there is none."""
     return [path for path in (Path(OWN_NAME), own_file()) if path.is_file()][:1]
@@ -120,13 +124,25 @@ def own_files_allowed() -> Configured:
     for path in (Path(OWN_NAME), own_file()):
         if not path.is_file():
             continue
-        settings, whole = load_settings([path]), path.absolute()
-        if consent.may_use(whole, settings.servers, read_file(path).keys() - HARMLESS):
-            return Configured(settings=settings, files=(path,), notes=tuple(notes))
-        notes.append(consent.refusal(whole))
+        if refused := why_refused(path):
+            notes.append(refused)
+            continue
+        return Configured(settings=load_settings([path]), files=(path,), notes=tuple(notes))
     if notes:
         raise ConfigError(" ".join(notes), remedy="On a terminal, you are asked whether it may be used.")
     return Configured(settings=load_settings())
+
+
+def why_refused(path: Path) -> str:
+    """Why a pegboard.toml that nobody has named is not used; empty if it is. On a terminal, the user may be asked.
+
+    Raises ConfigError if it cannot be read.
+    """
+    whole = path.absolute()
+    if elsewhere := _sends_elsewhere(whole):
+        return _left_out(whole, elsewhere)
+    may = consent.may_use(whole, load_settings([path]).servers, read_file(path).keys() - HARMLESS)
+    return "" if may else consent.refusal(whole)
 
 
 def own_files_that_stay() -> list[Path]:

@@ -50,14 +50,18 @@ def mcp(
     to stderr.
     """
     with importing():
-        from pegboard.apps.cli.configs import Configured, given, own_files_allowed, wrapped
+        from pegboard.apps.cli.configs import Configured, given, own_files, own_files_allowed, why_refused, wrapped
 
+    stderr_log.set_level(log_level and log_level.upper())
+    may_attach = not (command or profile or no_attach)
+    nearest = config or own_files()
+    if may_attach and nearest and _attached(nearest, exposure, toolset):  # which starts and permits nothing
+        return
     found = None if config or command else own_files_allowed()
     files = config or (list(found.files) if found else [])
     if not files and not command:
         raise nothing_given(", or give a server's command after --")
-    stderr_log.set_level(log_level and log_level.upper())
-    if not (command or profile or no_attach) and _attached(files, exposure, toolset):
+    if may_attach and files != nearest and _attached(files, exposure, toolset):
         return
     with importing():
         from pegboard.gateways.mcp import serve_stdio
@@ -66,8 +70,9 @@ def mcp(
     servers = wrapped(command) if command else None
 
     def read() -> Configured:
-        if found is not None and list(own_files_allowed().files) != files:
-            raise ConfigError(f"{str(files[0])!r} was changed by its project.", remedy="`--config` uses it.")
+        for path in found.files if found else ():
+            if why_refused(path):
+                raise ConfigError(f"{str(path)!r} was changed by its project.", remedy="`--config` uses it.")
         return given(files, servers=servers, profile=profile, exposure=exposure, log_format=log_format)
 
     source = Source.of(files, lambda: read().settings)

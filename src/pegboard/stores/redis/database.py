@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -75,10 +75,17 @@ class RedisServer:
     @asynccontextmanager
     async def client(self) -> AsyncIterator[Any]:
         """The client, once migrations are applied. Raises StoreError, ConfigError."""
-        try:
+        with self.refusing():
             async with self._unbroken() as client:
                 yield client
-        except UnicodeEncodeError as error:  # nothing was sent: the breaker stays closed
+
+    @contextmanager
+    def refusing(self) -> Iterator[None]:
+        """Where text is encoded. Raises ValueRefused for what cannot be; nothing was sent, so the breaker stays
+        closed."""
+        try:
+            yield
+        except UnicodeEncodeError as error:
             raise ValueRefused(
                 f"Redis at {self.place} cannot keep this: {error}.", remedy="Leave out half of a surrogate pair."
             ) from error

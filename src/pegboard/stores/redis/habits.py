@@ -75,8 +75,10 @@ class RedisHabits:
 
     async def add(self, sums: Mapping[HabitKey, Floats]) -> None:
         constants = (repr(self._clock.time()), repr(self._half_life))
-        for some in batches(sums.items(), ADDED):
-            values = [value for key, more in some for value in (SEPARATOR.join(key), more.astype(SUMS).tobytes())]
+        with self._server.refusing():  # all or none: what is added twice counts twice
+            rows = [(SEPARATOR.join(key).encode(), more.astype(SUMS).tobytes()) for key, more in sums.items()]
+        for some in batches(rows, ADDED):
+            values = [value for row in some for value in row]
             await self._server.run(ADD, habit_keys(self._server), [*constants, *values])
 
     async def read(self, keys: Sequence[str]) -> Mapping[HabitKey, Habit]:

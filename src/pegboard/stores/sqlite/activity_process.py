@@ -10,7 +10,7 @@ from typing import BinaryIO
 import msgspec
 
 from pegboard.activity_entries import ActivityEntry
-from pegboard.errors import ConfigError
+from pegboard.errors import PegboardError
 from pegboard.operating_system import BEHIND_REQUESTS, yield_to_others
 from pegboard.stores.sqlite.activity import SqliteActivity
 from pegboard.stores.sqlite.activity_writer import REFUSED, STORED, read
@@ -22,7 +22,7 @@ async def serve(store: SqliteActivity, batches: BinaryIO, answers: BinaryIO) -> 
         try:
             await store.put(decoder.decode(batch))
             answer = STORED
-        except ConfigError:
+        except PegboardError:
             answer = REFUSED
         answers.write(answer)
         answers.flush()

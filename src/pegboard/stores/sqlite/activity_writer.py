@@ -52,6 +52,8 @@ class ActivityWriter:
                 return False
             try:
                 return self._asked(required("msgspec", "mcp").msgpack.encode(entries)) == STORED
+            except UnicodeEncodeError:  # the caller finds out which entry it is
+                return False
             except OSError:
                 self._not_before = time.monotonic() + PAUSE
                 self._stop()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -11,8 +12,12 @@ import msgspec
 from pegboard.errors import RequestNotUnderstood
 from pegboard.gateways.llm.formats.json_reader import readable
 from pegboard.gateways.llm.formats.json_spans import Edit, Member, elements, members, splice
-from pegboard.gateways.llm.formats.tool_search import Document
+from pegboard.gateways.llm.formats.tool_search import Document, SearchTool
 
+SEARCH_TOOLS = 64
+"""Search tools whose JSON is remembered: a conversation's requests have the same, mostly."""
+MOST_REMEMBERED = 32 * 1024
+"""The most characters of the description of each."""
 WHITESPACE = b" \t\r\n"
 APART = "\n\n"
 """Separates the model's text before a search from that after it, if the format has one text for both."""
@@ -108,6 +113,17 @@ def schema(kinds: Sequence[str] = ()) -> Document:
     kind = {"kind": {"type": "string", "enum": [*kinds]}} if kinds else {}
     properties = {"query": query, **kind}
     return {"type": "object", "properties": properties, "required": ["query"], "additionalProperties": False}
+
+
+def search_function(tool: SearchTool, parameters: str = "parameters") -> bytes:
+    """The search tool as a function; ``parameters`` is the field of its schema."""
+    made = _search_function if len(tool.description) <= MOST_REMEMBERED else _search_function.__wrapped__
+    return made(tool, parameters)
+
+
+@lru_cache(maxsize=SEARCH_TOOLS)
+def _search_function(tool: SearchTool, parameters: str) -> bytes:
+    return written({"name": tool.name, "description": tool.description, parameters: schema(tool.kinds)})
 
 
 def query_of(arguments: str) -> str:

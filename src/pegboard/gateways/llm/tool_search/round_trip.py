@@ -206,12 +206,13 @@ def round_trip_of(
         return None
     kept = frozenset(filtered.kept.places)
     open_ = request.may_be_picked - filtered.barred
-    out = [] if board is None else [board.routing.catalog[board.ids[place]] for place in sorted(open_ - kept)]
+    catalog = None if board is None else board.routing.catalog
+    out = [] if board is None or catalog is None else [catalog[board.ids[place]] for place in sorted(open_ - kept)]
     items = items if items is not None and items.any else None
     likely = None if items is None or not may_search(request) else items.likely(request)
     tool, tokens = None, 0
     if terms.offered and (out or likely) and may_search(request):
-        counter = BpeCounter() if board is None else board.routing.catalog.counter
+        counter = BpeCounter() if catalog is None else catalog.counter
         tool = SearchTool(
             name=free_name(search.NAME, request.names | request.called | request.referenced),
             description=search.description(search.pool_of(out, counter, terms.search_tokens), likely),

@@ -23,6 +23,8 @@ FOUND = 5
 """The most tools that one search finds."""
 POOLS = 64
 """Lists of tools that are not shown whose lines are remembered: a conversation's next request has the same, mostly."""
+MOST_REMEMBERED = 32 * 1024
+"""The most characters of each of them: what callers send is not kept without a limit."""
 ITEMS = (
     "It also finds skills (instructions for a kind of work), agents, prompts and resources, and says how to read them: "
     "read what fits before you begin."
@@ -39,7 +41,8 @@ def pool_of(tools: Sequence[Tool], counter: TokenCounter, budget: int | None) ->
     """A line per tool if that fits the token budget; else the names, those with the same beginning in a line, and
     long lines cut (`name_lines_within`)."""
     summaries, names = tuple(tool.summary for tool in tools), tuple(tool.name for tool in tools)
-    return _pool(summaries, names, cast("Hashable", counter), budget)
+    made = _pool if sum(map(len, (*summaries, *names))) <= MOST_REMEMBERED else _pool.__wrapped__
+    return made(summaries, names, cast("Hashable", counter), budget)
 
 
 @lru_cache(maxsize=POOLS)
@@ -53,7 +56,7 @@ def _pool(summaries: tuple[str, ...], names: tuple[str, ...], by: Hashable, budg
 
 def tokens_of(text: str, counter: TokenCounter) -> int:
     """Of the search tool's name and description, which the next request has again, mostly."""
-    return _tokens(text, cast("Hashable", counter))
+    return (_tokens if len(text) <= MOST_REMEMBERED else _tokens.__wrapped__)(text, cast("Hashable", counter))
 
 
 @lru_cache(maxsize=POOLS)

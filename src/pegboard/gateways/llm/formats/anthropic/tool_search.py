@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
 
-from pegboard.gateways.llm.formats.edits import appended, loaded, schema, summed
+from pegboard.gateways.llm.formats.edits import appended, loaded, search_function, summed
 from pegboard.gateways.llm.formats.json_reader import object_of, objects_of, text_of
 from pegboard.gateways.llm.formats.protocol import LlmRequest
 from pegboard.gateways.llm.formats.streams import Frames, named_event
@@ -145,9 +145,7 @@ class MessagesToolSearch:
         return ""
 
     def offer(self, body: bytes, tool: SearchTool) -> bytes:
-        return appended(
-            body, "tools", [{"name": tool.name, "description": tool.description, "input_schema": schema(tool.kinds)}]
-        )
+        return appended(body, "tools", [search_function(tool, "input_schema")])
 
     def extended(self, body: bytes, definitions: Sequence[bytes]) -> bytes:
         return appended(body, "tools", definitions)

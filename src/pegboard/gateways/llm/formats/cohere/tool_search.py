@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
 
-from pegboard.gateways.llm.formats.edits import APART, appended, loaded, schema, summed
+from pegboard.gateways.llm.formats.edits import APART, appended, loaded, search_function, summed
 from pegboard.gateways.llm.formats.json_reader import object_of, objects_of, text_of
 from pegboard.gateways.llm.formats.protocol import LlmRequest
 from pegboard.gateways.llm.formats.streams import Frames, named_event
@@ -189,8 +189,7 @@ class CohereToolSearch:
         return ""
 
     def offer(self, body: bytes, tool: SearchTool) -> bytes:
-        function = {"name": tool.name, "description": tool.description, "parameters": schema(tool.kinds)}
-        return appended(body, "tools", [{"type": "function", "function": function}])
+        return appended(body, "tools", [b'{"type":"function","function":%b}' % search_function(tool)])
 
     def extended(self, body: bytes, definitions: Sequence[bytes]) -> bytes:
         return appended(body, "tools", definitions)
