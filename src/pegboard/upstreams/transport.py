@@ -13,6 +13,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
+import anyio
 import httpx2
 from mcp.client._transport import TransportStreams
 from mcp.client.stdio import StdioServerParameters, stdio_client
@@ -29,6 +30,8 @@ from pegboard.upstreams.sandbox import container_environment, sandboxed
 
 TAIL_LINES = 5
 LINE_CHARACTERS = 4000
+LAST_LINES = 0.5
+"""Seconds for what a server wrote before it ended, where a thread reads it."""
 
 
 class StderrTail:
@@ -78,7 +81,8 @@ async def _stdio(
             async with _process(argv, env, cwd, errlog, limits) as streams:
                 yield streams
         finally:
-            drain.close()
+            errlog.close()
+            await _end(drain)
 
 
 def _process(
@@ -137,6 +141,15 @@ async def _drain(descriptor: int, tail: StderrTail) -> asyncio.ReadTransport | _
     return transport
 
 
+async def _end(drain: asyncio.ReadTransport | _DrainThread) -> None:
+    """The server has ended, and this process has closed its own end of the pipe."""
+    if isinstance(drain, _DrainThread):
+        with anyio.CancelScope(shield=True):
+            await asyncio.to_thread(drain.join)
+    else:
+        drain.close()
+
+
 class _DrainThread:
     """Reads a pipe that the event loop cannot wait for, until its last writer is gone."""
 
@@ -151,8 +164,9 @@ class _DrainThread:
                 lines.data_received(piece)
         lines.connection_lost(None)
 
-    def close(self) -> None:
-        """The server has ended, and this process closes its own end of the pipe next: the thread ends by itself."""
+    def join(self) -> None:
+        """Wait for the last lines, unless the server left processes behind that can still write some."""
+        self._thread.join(LAST_LINES)
 
 
 class _Lines(asyncio.Protocol):
