@@ -8,13 +8,21 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
 
-from pegboard.gateways.llm.formats.edits import appended, loaded, search_function, summed
-from pegboard.gateways.llm.formats.json_reader import object_of, objects_of, text_of
+from pegboard.gateways.llm.formats.edits import (
+    appended,
+    fields_of,
+    loaded,
+    search_function,
+    summed,
+    with_value,
+    written,
+)
+from pegboard.gateways.llm.formats.json_reader import object_of, objects_of, text_of, value_of
 from pegboard.gateways.llm.formats.protocol import LlmRequest
 from pegboard.gateways.llm.formats.streams import Frames, named_event
 from pegboard.gateways.llm.formats.tool_search import Document, FunctionCall, Hides, Joiner, SearchExchange, SearchTool
 
-GROWING: Mapping[str, str] = {"text_delta": "text", "thinking_delta": "thinking", "compaction_delta": "content"}
+GROWING: Mapping[str, str] = {"text_delta": "text", "thinking_delta": "thinking"}
 """The field of a delta that is appended to the field of its block, by delta type."""
 
 
@@ -35,6 +43,7 @@ class MessagesRound:
     tail: list[tuple[bytes, Document]] = field(default_factory=list)
     used: Any = None
     stop: Any = None
+    container: Any = None
     is_known: bool = True
 
 
@@ -66,7 +75,8 @@ class MessagesJoiner:
         if round_.stop is None or not round_.is_known:
             return None
         blocks = [round_.blocks[index].whole for index in sorted(round_.blocks)]
-        return {"type": "message", "role": "assistant", "content": blocks, "stop_reason": round_.stop}
+        where = {"container": round_.container} if round_.container else {}
+        return {"type": "message", "role": "assistant", "content": blocks, "stop_reason": round_.stop, **where}
 
     def finish(self, hides: Hides) -> bytes:
         return b"".join([*self._late_calls(hides), *(self._ended(raw, event) for raw, event in self._round.tail)])
@@ -91,7 +101,9 @@ class MessagesJoiner:
         return raw
 
     def _end(self, event: Document) -> None:
-        self._round.stop = object_of(event.get("delta")).get("stop_reason") or self._round.stop
+        delta = object_of(event.get("delta"))
+        self._round.stop = delta.get("stop_reason") or self._round.stop
+        self._round.container = delta.get("container") or self._round.container
         told = object_of(event.get("usage"))
         self._round.used = {**object_of(self._round.used), **{name: n for name, n in told.items() if n is not None}}
 
@@ -120,7 +132,10 @@ class MessagesJoiner:
             if block.place is None and not hides(text_of(block.whole.get("name"))):
                 at = {"index": self._next}
                 self._next, self._calls = self._next + 1, self._calls + 1
-                partial = {"type": "input_json_delta", "partial_json": block.input or "{}"}
+                partial = {
+                    "type": "input_json_delta",
+                    "partial_json": block.input or json.dumps(block.whole.get("input") or {}),
+                }
                 yield named_event({"type": "content_block_start", **at, "content_block": block.whole | {"input": {}}})
                 yield named_event({"type": "content_block_delta", **at, "delta": partial})
                 yield named_event({"type": "content_block_stop", **at})
@@ -157,6 +172,7 @@ class MessagesToolSearch:
         return answer.get("stop_reason") == "tool_use"
 
     def continued(self, body: bytes, exchanges: Sequence[SearchExchange]) -> bytes:
+        body = _in_container(body, exchanges[-1].answer)
         return appended(body, "messages", [said for each in exchanges for said in _said(each)])
 
     def merged(self, answers: Sequence[Document], hides: Hides) -> Document:
@@ -190,6 +206,16 @@ def _is_hidden(block: Mapping[str, Any], hides: Hides) -> bool:
     return block.get("type") == "tool_use" and hides(text_of(block.get("name")))
 
 
+def _in_container(body: bytes, answer: Document) -> bytes:
+    """The body for the container in which the answer's code ran, so that what comes next finds its files."""
+    used = text_of(object_of(answer.get("container")).get("id"))
+    if not used:
+        return body
+    text, fields = fields_of(body)
+    asked_for = object_of(value_of(text, fields, "container"))
+    return with_value(body, "container", written({**asked_for, "id": used} if asked_for else used))
+
+
 def _blocks(answer: Document) -> list[Mapping[str, Any]]:
     return objects_of(answer.get("content") or [])
 
@@ -210,6 +236,11 @@ def add(block: Block, delta: Mapping[str, Any]) -> bool:
     if kind in GROWING:
         name = GROWING[kind]
         block.whole[name] = text_of(block.whole.get(name)) + text_of(delta.get(name))
+    elif kind == "compaction_delta":  # returned as it is: an empty text is refused, None is not
+        before = block.whole.get("content")
+        block.whole |= {name: value for name, value in delta.items() if name != "type"}
+        if isinstance(before, str) and isinstance(delta.get("content"), str):
+            block.whole["content"] = before + delta["content"]
     elif kind == "input_json_delta":
         block.input += text_of(delta.get("partial_json"))
     elif kind == "signature_delta":

@@ -30,10 +30,12 @@ class ConverseBlock:
     whole: dict[str, Any] = field(default_factory=dict)
     place: int | None = None
     input: str = ""
+    citations: list[Any] = field(default_factory=list)
 
     @property
     def called(self) -> str:
-        return text_of(object_of(self.whole.get("toolUse")).get("name"))
+        """The tool that the caller has to call, if the block is such a call."""
+        return text_of(object_of(self.whole["toolUse"]).get("name")) if is_call(self.whole) else ""
 
 
 @dataclass(slots=True)
@@ -152,7 +154,7 @@ class ConverseToolSearch:
         return splice(body, [Edit(start, end, appended(body[start:end], "tools", definitions))])
 
     def calls(self, answer: Document) -> list[FunctionCall]:
-        return [asked(object_of(block["toolUse"])) for block in blocks_of(answer) if "toolUse" in block]
+        return [asked(object_of(block["toolUse"])) for block in blocks_of(answer) if is_call(block)]
 
     def waits(self, answer: Document) -> bool:
         return answer.get("stopReason") == CALLS
@@ -164,15 +166,20 @@ class ConverseToolSearch:
         last = answers[-1]
         if not isinstance(_message(last).get("content"), list):
             return last
-        before = [block for answer in answers[:-1] for block in blocks_of(answer) if "toolUse" not in block]
+        before = [block for answer in answers[:-1] for block in blocks_of(answer) if not is_call(block)]
         shown = [block for block in blocks_of(last) if not _is_hidden(block, hides)]
-        reason = ended(last.get("stopReason"), shown=any("toolUse" in block for block in shown))
+        reason = ended(last.get("stopReason"), shown=any(map(is_call, shown)))
         message = {**_message(last), "content": [*before, *shown]}
         output = {**object_of(last.get("output")), "message": message}
         return reduce(_sum, answers) | {"output": output, "stopReason": reason}
 
     def joiner(self) -> Joiner:
         return ConverseJoiner()
+
+
+def is_call(block: Mapping[str, Any]) -> bool:
+    """Whether the caller has to make it: the provider has run its own tools itself."""
+    return "toolUse" in block and object_of(block["toolUse"]).get("type") != "server_tool_use"
 
 
 def asked(use: Mapping[str, Any]) -> FunctionCall:
@@ -205,6 +212,12 @@ def add(block: ConverseBlock, delta: Mapping[str, Any]) -> bool:
             block.whole["text"] = text_of(block.whole.get("text")) + text_of(delta["text"])
         case "toolUse":
             block.input += text_of(object_of(delta["toolUse"]).get("input"))
+        case "citation":
+            block.citations.append(delta["citation"])
+        case "toolResult":
+            result = object_of(block.whole.get("toolResult"))
+            content = [*(result.get("content") or []), *objects_of(delta["toolResult"])]
+            block.whole["toolResult"] = {**result, "content": content}
         case "reasoningContent":
             return _add_reasoning(block, object_of(delta["reasoningContent"]))
         case _:
@@ -225,6 +238,9 @@ def _add_reasoning(block: ConverseBlock, delta: Mapping[str, Any]) -> bool:
 
 
 def _whole(block: ConverseBlock) -> Mapping[str, Any]:
+    if block.citations:
+        said = {"content": [{"text": text_of(block.whole.get("text"))}], "citations": block.citations}
+        return {"citationsContent": said}
     if "toolUse" not in block.whole:
         return block.whole
     return {"toolUse": {**object_of(block.whole["toolUse"]), "input": loaded(block.input) or {}}}
@@ -235,7 +251,7 @@ def _message(answer: Document) -> Mapping[str, Any]:
 
 
 def _is_hidden(block: Mapping[str, Any], hides: Hides) -> bool:
-    return "toolUse" in block and hides(text_of(object_of(block["toolUse"]).get("name")))
+    return is_call(block) and hides(text_of(object_of(block["toolUse"]).get("name")))
 
 
 def _sum(first: Document, second: Document) -> Document:

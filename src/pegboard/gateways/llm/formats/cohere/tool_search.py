@@ -212,6 +212,7 @@ class CohereToolSearch:
             "content": [block for answer in answers for block in _content(answer)],
             "tool_plan": APART.join(plan for each in answers if (plan := text_of(_message(each).get("tool_plan")))),
             "tool_calls": [call for call in _calls(last) if not hides(_asked(call).name)],
+            "citations": list(_citations(answers)),
         }
         for name, value in said.items():
             if value:
@@ -261,6 +262,16 @@ def _calls(answer: Document) -> list[Mapping[str, Any]]:
 
 def _content(answer: Document) -> list[Mapping[str, Any]]:
     return objects_of(_message(answer).get("content") or [])
+
+
+def _citations(answers: Sequence[Document]) -> Iterator[Mapping[str, Any]]:
+    """The citations of all answers; each names its content block, which stands behind those of earlier answers."""
+    before = 0
+    for answer in answers:
+        for each in objects_of(_message(answer).get("citations") or []):
+            block = each.get("content_index")
+            yield {**each, "content_index": block + before} if isinstance(block, int) and before else each
+        before += len(_content(answer))
 
 
 def _asked(call: Mapping[str, Any]) -> FunctionCall:

@@ -13,7 +13,7 @@ from typing import Any
 from pegboard.gateways.llm.formats.call_tool import CallTool, Spot, Translator
 from pegboard.gateways.llm.formats.call_translation import Reader, wrapped_in_text
 from pegboard.gateways.llm.formats.edits import loaded, written
-from pegboard.gateways.llm.formats.gemini.parts import Part, call_in, json_schema, parts_in
+from pegboard.gateways.llm.formats.gemini.parts import Part, call_in, json_schema, parts_in, streams_arguments
 from pegboard.gateways.llm.formats.gemini.request import Group, either
 from pegboard.gateways.llm.formats.insertion import (
     Fields,
@@ -31,8 +31,6 @@ from pegboard.gateways.llm.formats.protocol import LlmRequest
 from pegboard.gateways.llm.formats.streams import EventTranslator
 from pegboard.gateways.llm.formats.tool_search import Document
 from pegboard.model import Tool
-
-STREAMED_ARGUMENTS = ("streamFunctionCallArguments", "stream_function_call_arguments")
 
 
 class ContentsTranslator(EventTranslator):
@@ -55,9 +53,7 @@ class ContentsCallTool:
         return replace(tool, input_schema=json_schema(tool.input_schema))
 
     def closed(self, request: LlmRequest) -> str:
-        if any(f'"{name}"'.encode() in request.text for name in STREAMED_ARGUMENTS):
-            return "the arguments of its calls are streamed"
-        return ""
+        return "the arguments of its calls are streamed" if streams_arguments(request.text) else ""
 
     def offer(self, tool: CallTool) -> bytes:
         properties = {

@@ -11,6 +11,7 @@ from pegboard.gateways.llm.formats.json_reader import object_of, objects_of, tex
 from pegboard.gateways.llm.formats.tool_search import Document, FunctionCall
 
 Part = Mapping[str, Any]
+STREAMED_ARGUMENTS = ("streamFunctionCallArguments", "stream_function_call_arguments")
 
 
 def candidate_of(answer: Document) -> Mapping[str, Any]:
@@ -34,6 +35,11 @@ def call_in(part: Part) -> FunctionCall | None:
 def is_said(part: Part) -> bool:
     """Whether the part is text for the user."""
     return bool(text_of(part.get("text"))) and not part.get("thought")
+
+
+def streams_arguments(text: bytes) -> bool:
+    """Whether a request asks for the arguments of calls in parts (`partialArgs`)."""
+    return any(f'"{name}"'.encode() in text for name in STREAMED_ARGUMENTS)
 
 
 def set_apart(parts: Sequence[Part]) -> list[Part]:

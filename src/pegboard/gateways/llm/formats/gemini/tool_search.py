@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
 
-from pegboard.gateways.llm.formats.edits import appended, fields_of, listed, loaded, written
+from pegboard.gateways.llm.formats.edits import APART, appended, fields_of, listed, loaded, written
 from pegboard.gateways.llm.formats.gemini.parts import (
     Part,
     added,
@@ -18,9 +18,10 @@ from pegboard.gateways.llm.formats.gemini.parts import (
     parts_in,
     put,
     set_apart,
+    streams_arguments,
 )
 from pegboard.gateways.llm.formats.gemini.request import either, field_of
-from pegboard.gateways.llm.formats.json_reader import object_of, text_of, value_of
+from pegboard.gateways.llm.formats.json_reader import object_of, objects_of, value_of
 from pegboard.gateways.llm.formats.json_spans import Edit, elements, members, splice
 from pegboard.gateways.llm.formats.protocol import LlmRequest
 from pegboard.gateways.llm.formats.streams import Frames
@@ -128,7 +129,7 @@ class ContentsToolSearch:
             return "it asks for several answers"
         if request.streams and "alt=sse" not in query:
             return "its answer is streamed as a JSON array"
-        return ""
+        return "the arguments of its calls are streamed" if streams_arguments(request.text) else ""
 
     def offer(self, body: bytes, tool: SearchTool) -> bytes:
         """Adds to a group that has functions already: some reject two such groups."""
@@ -164,9 +165,9 @@ class ContentsToolSearch:
             return last
         before = [part for answer in answers[:-1] for part in _parts(answer) if call_in(part) is None]
         shown = [part for part in _parts(last) if not ((call := call_in(part)) and hides(call.name))]
-        if any(text_of(part.get("text")) and not part.get("thought") for part in before):
-            shown = set_apart(shown)
-        candidate = candidate_of(last)
+        if any(map(is_said, before)) and any(map(is_said, shown)):
+            before = [*before, {"text": APART}]  # a part of its own: what refers to texts counts from their beginning
+        candidate = _moved(candidate_of(last), len(before))
         content = {**object_of(candidate.get("content")), "parts": [*before, *shown] or [{"text": ""}]}
         used = reduce(added, (answer.get("usageMetadata") for answer in answers))
         first = {"responseId": answers[0]["responseId"]} if "responseId" in answers[0] else {}
@@ -176,6 +177,18 @@ class ContentsToolSearch:
 
     def joiner(self) -> Joiner:
         return ContentsJoiner()
+
+
+def _moved(candidate: Mapping[str, Any], by: int) -> Mapping[str, Any]:
+    """A candidate whose grounding refers to parts behind so many others."""
+    grounding = object_of(candidate.get("groundingMetadata"))
+    if not by or not grounding.get("groundingSupports"):
+        return candidate
+    supports = []
+    for support in objects_of(grounding["groundingSupports"]):
+        segment = object_of(support.get("segment"))
+        supports.append({**support, "segment": {**segment, "partIndex": (segment.get("partIndex") or 0) + by}})
+    return {**candidate, "groundingMetadata": {**grounding, "groundingSupports": supports}}
 
 
 def _parts(answer: Document) -> list[Mapping[str, Any]]:

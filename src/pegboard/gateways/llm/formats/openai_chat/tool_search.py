@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import Any
+from typing import Any, cast
 
 from pegboard.gateways.llm.formats.edits import APART, appended, loaded, search_function, summed, written
 from pegboard.gateways.llm.formats.json_reader import object_of, objects_of, text_of, value_of
@@ -155,8 +155,8 @@ class ChatJoiner:
                 del delta["tool_calls"]
         if self._rounds > 1:
             delta.pop("role", None)
-            if delta.get("content") and first_words and self._spoke:
-                delta["content"] = APART + text_of(delta["content"])
+            if first_words and self._spoke and (words := text_of(delta.get("content"))):
+                delta["content"] = APART + words
         return delta
 
     def _note(self, said: Mapping[str, Any]) -> None:
@@ -169,8 +169,8 @@ class ChatJoiner:
                 self._round.is_known = self._round.is_known and name != GROWS_INSIDE
                 message[name] = {**object_of(before), **value}
                 continue
-            joins = isinstance(before, str | list) and type(before) is type(value)
-            message[name] = before + value if joins else value
+            joins = isinstance(before, str | list) and isinstance(value, str | list)
+            message[name] = _together([cast("str | list[Any]", before), value], "") if joins else value
 
     def _call(self, piece: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         """A chunk of a call as it goes to the client, if it does."""
@@ -281,9 +281,17 @@ def _joined(messages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The last message, with the text of the earlier ones before its own."""
     message = dict(messages[-1])
     for name, apart in (("content", APART), *((name, "") for name in THOUGHTS)):
-        said = [text for each in messages if (text := text_of(each.get(name)))]
-        message |= {name: apart.join(said)} if said else {}
+        said = [text for each in messages if isinstance(text := each.get(name), str | list) and text]
+        message |= {name: _together(said, apart)} if said else {}
     return message
+
+
+def _together(said: Sequence[str | list[Any]], apart: str) -> str | list[Any]:
+    """Several contents as one: a text, or a list of parts where any of them is one (Mistral's models that reason)."""
+    texts = [each for each in said if isinstance(each, str)]
+    if len(texts) == len(said):
+        return apart.join(texts)
+    return [part for each in said for part in ([{"type": "text", "text": each}] if isinstance(each, str) else each)]
 
 
 def _message(answer: Document) -> Mapping[str, Any]:

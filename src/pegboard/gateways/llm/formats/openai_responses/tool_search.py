@@ -27,13 +27,15 @@ SEARCH_CALL = "tool_search_call"
 class ResponsesRound:
     """One answer received so far: the positions of its items at the client, and the events that end it.
 
-    ``thoughts`` are the events of reasoning items that are not shown yet, ``unshown`` the indexes of those items.
+    ``thoughts`` are the events of reasoning items that are not shown yet, ``unshown`` the indexes of those items;
+    ``whole`` are its complete items: some servers leave them out at the end.
     """
 
     places: dict[int, int | None] = field(default_factory=dict)
     thoughts: list[tuple[bytes, Document]] = field(default_factory=list)
     unshown: set[int] = field(default_factory=set)
     late: dict[int, Mapping[str, Any]] = field(default_factory=dict)
+    whole: dict[int, Mapping[str, Any]] = field(default_factory=dict)
     tail: list[tuple[bytes, Document | None]] = field(default_factory=list)
     response: Document | None = None
 
@@ -92,7 +94,10 @@ class ResponsesJoiner:
         elif event.get("type") in BEGINNINGS:
             return self._beginning(raw, event)
         elif event.get("type") in ENDS:
-            self._round.response = dict(object_of(event.get("response")))
+            response = dict(object_of(event.get("response")))
+            if not response.get("output") and self._round.whole:
+                response["output"] = [item for _, item in sorted(self._round.whole.items())]
+            self._round.response = response
             self._round.tail.append((raw, event))
         elif "output_index" in event:
             return self._item(raw, event)
@@ -111,6 +116,8 @@ class ResponsesJoiner:
         index, added = before["output_index"], before["type"] == "response.output_item.added"
         if added and object_of(before.get("item")).get("type") == "reasoning" and self._hides_thoughts:
             self._round.unshown.add(index)
+        if before["type"] == "response.output_item.done":
+            self._round.whole[index] = object_of(before.get("item"))
         if index in self._round.unshown:
             self._round.thoughts.append((raw, before))
             return b""
@@ -226,7 +233,7 @@ class ResponsesToolSearch:
         last = answers[-1]
         if not isinstance(last.get("output"), list):
             return last
-        before = [item for answer in answers[:-1] for item in _items(answer) if not is_call(item)]
+        before = [item for answer in answers[:-1] for item in _others(answer)]
         if is_stored(last):
             before = [item for item in before if item.get("type") != "reasoning"]  # parted from the call it led to
         shown = [seen_by_client(item) for item in _items(last) if not (is_call(item) and hides(asked(item).name))]
@@ -250,8 +257,17 @@ def _items(answer: Document) -> list[Mapping[str, Any]]:
 
 
 def called_items(answer: Document) -> list[Mapping[str, Any]]:
-    """The items of an answer that wait for the caller."""
-    return [item for item in _items(answer) if is_call(item)]
+    """The items of an answer that wait for the caller: not those whose result is in the same answer, as the provider
+    ran them."""
+    items = _items(answer)
+    ran = {item.get("call_id") for item in items if text_of(item.get("type")).endswith("_output")}
+    return [item for item in items if is_call(item) and item.get("call_id") not in ran]
+
+
+def _others(answer: Document) -> list[Mapping[str, Any]]:
+    """The items of an answer that wait for nobody."""
+    called = [id(item) for item in called_items(answer)]
+    return [item for item in _items(answer) if id(item) not in called]
 
 
 def listed_input(body: bytes) -> bytes:
