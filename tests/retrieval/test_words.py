@@ -8,6 +8,7 @@ from pegboard.retrieval.words import (
     CAMEL,
     FUNCTION_WORDS,
     LONGEST,
+    LONGEST_NAME,
     LONGEST_RUN,
     _stemmed,
     raw_words,
@@ -126,6 +127,20 @@ def test_what_was_found_in_a_text_is_remembered_unless_the_text_is_long() -> Non
     long = "x" * (LONGEST + 1)
     assert [noted(text) for text in ("a", "a", long, long)] == [1, 1, len(long), len(long)]
     assert read == ["a", long, long]
+
+
+def test_what_was_found_in_a_name_is_remembered_unless_it_is_long() -> None:
+    read: list[str] = []
+
+    @remembered(2, LONGEST_NAME)
+    def noted(name: str) -> None:
+        read.append(name)
+
+    for name in ("a" * LONGEST_NAME, "b" * (LONGEST_NAME + 1)):
+        noted(name)
+        noted(name)
+
+    assert read == ["a" * LONGEST_NAME, *["b" * (LONGEST_NAME + 1)] * 2]
 
 
 def test_stems_of_what_is_longer_than_words_are_not_remembered() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import dropwhile
 from operator import attrgetter
 
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from pegboard.model import Floats, Tool
 from pegboard.retrieval.name_words import LEADING_VERBS, VERBS, words_of
-from pegboard.retrieval.words import stem
+from pegboard.retrieval.words import LONGEST_NAME, remembered, stem
 
 SAME_NAME = 0.63
 """Minimum cosine of two tools with equivalent names."""
@@ -150,7 +149,7 @@ def _job_name(tool: Tool) -> JobName:
     return _name_on(tool.server, tool.name)
 
 
-@lru_cache(maxsize=REMEMBERED)
+@remembered(REMEMBERED, LONGEST_NAME)
 def _name_on(server: str, name: str) -> JobName:
     """Verbs are replaced by their class; leading words that repeat the server's name are dropped."""
     of_server = {word.stem for word in words_of(server) if word.text not in LEADING_VERBS}

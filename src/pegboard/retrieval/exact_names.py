@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence, Set
 from copy import copy
 from dataclasses import replace
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +16,7 @@ from pegboard.model import Mask, Scores, Tool
 from pegboard.retrieval.key_table import KeyTable
 from pegboard.retrieval.rank_attacks import DAMPING
 from pegboard.retrieval.slots import CatalogChange, Slots
-from pegboard.retrieval.words import raw_words
+from pegboard.retrieval.words import LONGEST_NAME, raw_words, remembered
 
 Places = NDArray[np.intp]
 
@@ -130,7 +129,7 @@ def _forms(text: str) -> Iterator[str]:
             yield name
 
 
-@lru_cache(maxsize=REMEMBERED)
+@remembered(REMEMBERED, LONGEST_NAME)
 def _compact(text: str) -> str:
     """Only the letters and digits, case folded.
 

@@ -11,14 +11,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TypeVar
 
 from pegboard.model import Tool
 from pegboard.retrieval.key_table import KeyTable
 from pegboard.retrieval.name_words import words_of
 from pegboard.retrieval.slots import CatalogChange, Slots
-from pegboard.retrieval.words import raw_words, stem
+from pegboard.retrieval.words import LONGEST_NAME, raw_words, remembered, stem
 
 BROAD = 0.4
 """Share of the names from which on a word names no object."""
@@ -151,7 +150,7 @@ def _by_word(groups: Iterable[Key]) -> Mapping[str, Sequence[Key]]:
     return found
 
 
-@lru_cache(maxsize=REMEMBERED)
+@remembered(REMEMBERED, LONGEST_NAME)
 def _about(name: str) -> Key:
     """The stems of a tool name's words for objects."""
     return frozenset(word.stem for word in words_of(name) if word.is_about)

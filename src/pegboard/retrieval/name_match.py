@@ -15,7 +15,7 @@ from pegboard.retrieval.intents import Span, with_clauses
 from pegboard.retrieval.lexical import inverse_document_frequency
 from pegboard.retrieval.postings import Postings
 from pegboard.retrieval.slots import CatalogChange, Slots
-from pegboard.retrieval.words import FUNCTION_WORDS, raw_words, stem
+from pegboard.retrieval.words import FUNCTION_WORDS, LONGEST_NAME, raw_words, remembered, stem
 
 ABBREVIATIONS: Mapping[str, str] = {
     "db": "database",
@@ -172,7 +172,7 @@ def _stems(texts: Iterable[str]) -> Iterable[str]:
                 yield from map(stem, written_out(word))
 
 
-@lru_cache(maxsize=REMEMBERED)
+@remembered(REMEMBERED, LONGEST_NAME)
 def _stems_of(*texts: str) -> frozenset[str]:
     return frozenset(_stems(texts))
 

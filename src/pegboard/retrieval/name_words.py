@@ -6,10 +6,9 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from itertools import chain
 
-from pegboard.retrieval.words import FUNCTION_WORDS, raw_words, stem
+from pegboard.retrieval.words import FUNCTION_WORDS, LONGEST_NAME, raw_words, remembered, stem
 
 EVERYWHERE = 0.8
 """Share of the names from which on a word distinguishes nothing."""
@@ -88,7 +87,7 @@ def words_of(name: str) -> list[Word]:
     return list(_words_of(name))
 
 
-@lru_cache(maxsize=REMEMBERED)
+@remembered(REMEMBERED, LONGEST_NAME)
 def _words_of(name: str) -> tuple[Word, ...]:
     texts = [text for text in raw_words(name) if text not in FUNCTION_WORDS]
     return tuple(Word(text, stem(text), place == 0) for place, text in enumerate(texts))

@@ -29,9 +29,9 @@ FUNCTION_WORDS = frozenset(
     )
 )
 """Closed-class English words only: never a word that could name what a tool does."""
-LONGEST, LONGEST_RUN = 2_000, 64
-"""Characters of texts, and of runs without blanks, up to which their words are remembered: caches count texts, and a
-few thousand long ones would fill the memory."""
+LONGEST, LONGEST_NAME, LONGEST_RUN = 2_000, 256, 64
+"""Characters of texts, of names, and of runs without blanks, up to which their words are remembered: caches count
+texts, and a few thousand long ones would fill the memory."""
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -55,15 +55,16 @@ def raw_words(text: str) -> list[str]:
     return list(chain.from_iterable(map(_pieces, runs)))
 
 
-def remembered(most: int) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """A cache of what a function found in texts: so many results at most, and none of texts longer than `LONGEST`."""
+def remembered(most: int, longest: int = LONGEST) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """A cache of what a function found in texts: so many results at most, and none of texts with more characters than
+    ``longest``."""
 
     def with_cache(function: Callable[P, T]) -> Callable[P, T]:
         known = cast("Callable[P, T]", lru_cache(maxsize=most)(function))
 
         @wraps(function)
         def found(*texts: P.args, **none: P.kwargs) -> T:
-            short = sum(map(len, cast("tuple[str, ...]", texts))) <= LONGEST
+            short = sum(map(len, cast("tuple[str, ...]", texts))) <= longest
             return (known if short else function)(*texts, **none)
 
         return found

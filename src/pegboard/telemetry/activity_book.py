@@ -279,15 +279,16 @@ def _scored(made: RouteDecided, named: Callable[[str], str]) -> str:
     return scores_in_columns(list(map(named, best)), list(made.scores.values())[:MOST_TOOLS], offered)
 
 
-@lru_cache(MOST_NAMES)
+_known = lru_cache(MOST_NAMES)(clean)
+
+
 def _tool(name: str) -> str:
-    return clean(name)
+    return _known(name[:LONGEST_NAME])
 
 
-@lru_cache(MOST_NAMES)
 def _model_tool(name: str) -> str:
     """A model's tools have no server."""
-    return clean(name.partition("/")[2])
+    return _tool(name.partition("/")[2])
 
 
 def _names(names: tuple[str, ...]) -> tuple[str, ...]:

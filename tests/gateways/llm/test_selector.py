@@ -17,9 +17,9 @@ from pegboard.catalog import BpeCounter
 from pegboard.errors import CatalogError
 from pegboard.gateways.llm.conversation.history import ProviderHistories
 from pegboard.gateways.llm.formats.protocol import LlmRequest
-from pegboard.gateways.llm.selection.board_cache import BoardCache, BoardOf, StillEmbedding
+from pegboard.gateways.llm.selection.board_cache import BOARD_BYTES, BoardCache, BoardOf, StillEmbedding
 from pegboard.gateways.llm.selection.policy import Filtered, Policy
-from pegboard.gateways.llm.selection.selector import Selector
+from pegboard.gateways.llm.selection.selector import RECENT_SECONDS, Selector
 from pegboard.model import Floats
 from pegboard.retrieval import CachedEncoder
 from pegboard.routing import PROFILES, Profile
@@ -231,15 +231,29 @@ async def test_closing_ends_what_is_still_embedded() -> None:
 
 
 async def test_boards_are_kept_while_their_definitions_fit(board_of: BoardOf) -> None:
-    boards = BoardCache(board_of, most_bytes=900)
+    boards = BoardCache(board_of, most_bytes=4_000 + 4 * BOARD_BYTES)
     selector = Selector(boards)
 
     for number in range(5):
         await kept(selector, "openai_chat", asking("openai_chat", "x", [f"{each}_{number}" for each in NAMES[:4]]))
-        assert len(boards) <= 4
-    await kept(selector, "openai_chat", asking("openai_chat", "x", [f"tool_{number}" for number in range(200)]))
+        assert len(boards) == min(number + 1, 4)
+    await kept(selector, "openai_chat", asking("openai_chat", "x", [f"{number}" * 99 for number in range(1_000)]))
 
     assert len(boards) == 1
+
+
+async def test_decisions_are_kept_while_they_hold(board_of: BoardOf) -> None:
+    clock = FakeClock()
+    boards = BoardCache(board_of)
+    selector = Selector(boards, clock=clock)
+    for number in range(3):
+        await kept(selector, "openai_chat", described("openai_chat", f"{number} money"))
+    (board,) = boards._boards.values()
+    assert len(board.recent) == 3
+    clock.advance(RECENT_SECONDS + 1)
+    await kept(selector, "openai_chat", described("openai_chat", "more money"))
+
+    assert len(board.recent) == 1
 
 
 async def test_tools_that_cannot_be_read_are_an_error_that_the_next_request_does_not_see(selector: Selector) -> None:

@@ -11,6 +11,7 @@ import pytest
 from mcp import MCPError
 
 from pegboard.gateways.mcp.gateway.caller import Caller
+from pegboard.gateways.mcp.transport.auth import Holder
 from pegboard.gateways.mcp.transport.client_input import PARKED, ClientOrigin, PendingInputs
 from pegboard.upstreams import ORIGIN
 from processes import until
@@ -97,6 +98,20 @@ async def test_a_question_that_was_withdrawn_is_not_asked_again() -> None:
     second = await rounds.result(context(), call(first["requestState"]), client(), asks_two_things)
 
     assert list(second["inputRequests"]) == [left]
+    rounds.close()
+
+
+async def test_one_caller_who_never_answers_takes_no_other_callers_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pegboard.gateways.mcp.transport.client_input.MOST_PARKED", 5)
+    rounds = PendingInputs()
+    first = await rounds.result(context(), call(), client(), asks_twice_at_once)
+    eve = Holder(name="eve", secret="x")
+    for _ in range(9):
+        await rounds.result(
+            context(), call(), ClientOrigin(context(), Caller(modern=True, holder=eve)), asks_twice_at_once
+        )
+
+    assert (first["requestState"] in rounds._parked, len(rounds._parked)) == (True, 5)
     rounds.close()
 
 

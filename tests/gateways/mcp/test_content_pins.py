@@ -64,6 +64,21 @@ async def test_a_changed_item_is_told_of_once_and_held_back_under_quarantine(
     assert await pins.admitted(SERVER, kind, [then]) == [then]
 
 
+async def test_what_a_server_lists_no_more_is_forgotten(
+    events: MemoryEvents, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pegboard.gateways.mcp.trust.content_pins.MOST_KEPT", 5)
+    pins = ContentPins(MemoryPins(), "warn", events=events, clock=clock)
+    for number in range(9):
+        for text in ("a", "b"):
+            items = [{"uri": f"a://{number}/{at}", "name": "x", "description": text} for at in range(3)]
+            await pins.admitted(SERVER, "resources", items)
+
+    (known,), (told,) = pins._known.values(), pins._told.values()
+    assert (len(known), len(told)) == (5, 5)
+    assert len(events.of(DefinitionChanged)) == 27
+
+
 async def test_what_changes_by_itself_is_not_pinned(events: MemoryEvents, clock: FakeClock) -> None:
     pins = ContentPins(MemoryPins(), "quarantine", events=events, clock=clock)
     for size in (1, 2):

@@ -22,8 +22,8 @@ from pegboard.model import Fingerprint, Tool, ToolId
 
 MOST_BOARDS = 64
 """Boards kept for different definitions: the most recently used."""
-MOST_SETS = 4096
-"""Sets of tool objects: an agent may create tools for each request, and a set is little more than references."""
+MOST_SETS = 512
+"""Sets of tool objects: an agent may create tools for each request, and a set keeps them, and what they hold, alive."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

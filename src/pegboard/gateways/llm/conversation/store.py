@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from sys import intern
 from typing import TypeVar
 
 from pegboard.gateways.llm.conversation.history import ConversationHistory, Stage
@@ -169,8 +170,8 @@ def thread_of(owner: str, request: LlmRequest, past: ConversationHistory) -> Con
 
 
 def _names(request: LlmRequest, places: Iterable[int]) -> tuple[str, ...]:
-    """As tuples: they take a quarter of the memory of sets, and there are thousands."""
-    return tuple(request.tools[place].name for place in places)
+    """As tuples: they take a quarter of the memory of sets, and there are thousands. They share the names."""
+    return tuple(intern(request.tools[place].name) for place in places)
 
 
 def _prefix(request: LlmRequest, system: str, places: Iterable[int]) -> int:

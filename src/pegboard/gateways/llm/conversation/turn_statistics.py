@@ -49,11 +49,11 @@ class TurnStatistics:
         self._clock = clock
         self._store = store
         self._known: OrderedDict[str, _Known] = OrderedDict()
-        self._keys: OrderedDict[tuple[str, str, int, bytes], str] = OrderedDict()
+        self._keys: OrderedDict[tuple[str, int, int, bytes], str] = OrderedDict()
 
     def key(self, owner: str, model: str, system: str, tools: bytes) -> str:
         """The key of a request's traffic; ``tools`` is a hash of the definitions."""
-        seen_as = (owner, model, hash(system), tools)
+        seen_as = (owner, hash(model), hash(system), tools)
         key = self._keys.get(seen_as)
         if key is None:
             said = [owner.encode(), model.encode(), tools, system.encode("utf-8", "surrogatepass")]

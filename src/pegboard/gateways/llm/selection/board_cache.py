@@ -34,6 +34,8 @@ BY_WORDS = frozenset({"hybrid"})
 """Rankers that can rank by words until the tools are embedded."""
 MOST_BYTES = 6 * 1024 * 1024
 """Bytes of definitions whose boards are kept: a board, parsed and with vectors, takes several times as much."""
+BOARD_BYTES = 16 * 1024
+"""What a board takes besides, as bytes of definitions: there may be many small ones."""
 MOST_SHOWN = 32_768
 """Queries whose relevant tools are kept for `call_tool/disclosure.py`, of all boards together: some 10 MB."""
 MOST_TOLD = 32
@@ -306,7 +308,7 @@ def catalog_of(codec: Codec, tools: Sequence[OfferedTool], counter: TokenCounter
 
 
 def _size(key: Key) -> int:
-    return sum(map(len, key[2]))
+    return BOARD_BYTES + sum(map(len, key[2]))
 
 
 def __getattr__(name: str) -> Any:

@@ -226,6 +226,10 @@ def _another_step(moment: Moment, prices: CachePrices) -> CacheDecision | None:
     )
 
 
+LONGEST_MODEL = 256
+"""Characters of a model's name up to which its prices are remembered: callers choose it."""
+
+
 def prices_for(provider: Format, request: LlmRequest) -> CachePrices:
     """The cache prices of a request. If the provider only caches marked prefixes, a request without a mark has no
     cache."""
@@ -234,7 +238,8 @@ def prices_for(provider: Format, request: LlmRequest) -> CachePrices:
         lasting = AN_HOUR.search(request.text) is not None
     else:
         lasting = value_of(request.text, request.fields, "prompt_cache_retention") == "24h"
-    prices = _prices(provider, request.model, lasting)
+    known = _prices if len(request.model) <= LONGEST_MODEL else _prices.__wrapped__
+    prices = known(provider, request.model, lasting)
     return prices if marked or prices.automatic else UNCACHED
 
 

@@ -75,6 +75,10 @@ class Treatment:
     results: ResultForm = "whole"
 
 
+LONGEST_MODEL = 256
+"""Characters of a model's name up to which its treatment is remembered: callers choose it."""
+
+
 class Policies:
     """The policies of one configuration. The constructor raises ConfigError for an invalid one."""
 
@@ -94,7 +98,7 @@ class Policies:
 
         Raises WishNotUnderstood.
         """
-        resolved = self._of(upstream, model, key)
+        resolved = (self._of if len(model) <= LONGEST_MODEL else self._resolved)(upstream, model, key)
         return narrowed(resolved, wishes) if wishes else resolved
 
     def profiles(self) -> frozenset[Profile]:

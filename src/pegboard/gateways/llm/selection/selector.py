@@ -202,7 +202,8 @@ class Selector:
             if without(profile, decision, board):
                 return decision  # the next one may be better
             board.recent[asked] = now, decision
-            while len(board.recent) > MOST_RECENT:
+            board.recent.move_to_end(asked)
+            while len(board.recent) > MOST_RECENT or now - next(iter(board.recent.values()))[0] > RECENT_SECONDS:
                 board.recent.popitem(last=False)
         return decision
 

@@ -4,6 +4,7 @@ for input (MCP 2026-07-28)."""
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -50,6 +51,7 @@ class ClientOrigin:
         self._modern = caller.modern
         self._level = level
         self._name = caller.session or uuid4().hex
+        self.limited = caller.limited
         self.named = caller.session is not None
 
     @property
@@ -232,7 +234,7 @@ class PendingInputs:
 
     def _park(self, parked: Parked) -> Result:
         while len(self._parked) >= MOST_PARKED:
-            self._give_up(next(iter(self._parked)))
+            self._give_up(self._oldest_of_most())
         key = f"{PARKED}{uuid4().hex}"
         self._parked[key] = parked
         parked.late = asyncio.get_running_loop().call_later(PARKED_SECONDS, self._give_up, key)
@@ -241,6 +243,12 @@ class PendingInputs:
             for name, each in parked.origin.questions.items()
         }
         return {"resultType": "input_required", "inputRequests": questions, "requestState": key}
+
+    def _oldest_of_most(self) -> str:
+        """The oldest request of the caller with most of them."""
+        counts = Counter(each.origin.limited for each in self._parked.values())
+        most = max(counts, key=counts.__getitem__)
+        return next(key for key, each in self._parked.items() if each.origin.limited == most)
 
     def _give_up(self, key: str) -> None:
         parked = self._parked.pop(key, None)

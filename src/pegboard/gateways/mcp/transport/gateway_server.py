@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from copy import copy
@@ -31,6 +32,7 @@ from pegboard.gateways.mcp.transport.resource_handlers import ResourceHandlers
 from pegboard.gateways.mcp.transport.results import HANDLER_RESULTS, Context
 from pegboard.gateways.mcp.transport.skill_handlers import SkillHandlers
 from pegboard.gateways.mcp.transport.task_handlers import TaskHandlers
+from pegboard.model import JsonObject
 from pegboard.settings import Exposure
 from pegboard.telemetry.trace_spans import Tracer
 
@@ -59,6 +61,22 @@ class GatewayServer(Server[Gateway]):
         return own
 
 
+LONGEST_CLIENT, LONGEST_NAME = 16 * 1024, 256
+"""Characters of a client's introduction that are kept, and of its name if the whole is longer."""
+
+
+def _kept(client: JsonObject) -> JsonObject:
+    """What a session keeps of its client's introduction: all of it, unless that is long."""
+    if len(json.dumps(client)) <= LONGEST_CLIENT:
+        return client
+    name, can = client["clientInfo"], client["capabilities"]
+    return {
+        "protocolVersion": client["protocolVersion"],
+        "clientInfo": {"name": name["name"][:LONGEST_NAME], "version": name["version"][:LONGEST_NAME]},
+        "capabilities": {each: {} for each in ("roots", "sampling", "elicitation") if each in can},
+    }
+
+
 def wire(gateway: Gateway, *, exposure: Exposure | None = None, tracer: Tracer | None = None) -> GatewayServer:
     """The server of one gateway, as `gateway_server` makes it."""
     return gateway_server(exposure=exposure, tracer=tracer).of(gateway)
@@ -82,7 +100,7 @@ def gateway_server(
         if caller.session is not None and client is not None:
             said = client.model_dump(by_alias=True, mode="json", exclude_none=True)
             said["protocolVersion"] = ctx.protocol_version
-            await ctx.lifespan_context.book.update(caller.session, session_changes.introduced(said))
+            await ctx.lifespan_context.book.update(caller.session, session_changes.introduced(_kept(said)))
             _present(ctx, caller.session)
 
     async def roots_changed(ctx: Context, _params: types.NotificationParams | None) -> None:

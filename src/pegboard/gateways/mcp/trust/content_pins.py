@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
+from typing import TypeVar
 
 from pegboard.catalog import compact_json
 from pegboard.errors import PegboardError
@@ -19,6 +21,10 @@ LOGGER = logging.getLogger(__name__)
 PINNED = ("name", "title", "description", "arguments", "uri", "uriTemplate", "mimeType", "frontmatter", "resources")
 """What of an item is pinned: what a model reads, and the digests of a skill's files. Sizes and dates change by
 themselves."""
+
+MOST_KEPT = 1_000
+"""Items of one kind of a server that are remembered beside those that it lists now."""
+T = TypeVar("T")
 
 
 class ContentPins:
@@ -43,40 +49,42 @@ class ContentPins:
         self._is_off = is_off
         self._events = events
         self._clock = clock
-        self._known: dict[ToolId, Pin] = {}
-        self._told: dict[ToolId, Fingerprint] = {}
+        self._known: dict[tuple[ServerName, Kind], Mapping[ToolId, Pin]] = {}
+        self._told: dict[tuple[ServerName, Kind], Mapping[ToolId, Fingerprint]] = {}
 
     async def admitted(self, server: ServerName, kind: Kind, items: Sequence[JsonObject]) -> Sequence[JsonObject]:
         """The items of a server that may be listed."""
         if self.policy == "allow" or not items:
             return items
         named = [(pin_of(server, kind, item), item) for item in items]
-        pins = await self._pins(dict(named))
+        pins = await self._pins((server, kind), dict(named))
+        before, told = self._told.get((server, kind), {}), dict[ToolId, Fingerprint]()
         shown = []
         for pin, item in named:
             seen, approved = print_of(item), pins[pin].approved if pin in pins else None
             held_back = (self.policy == "quarantine" and approved != seen) or self._is_off(pin, seen)
             if approved is not None and approved != seen:
-                self._tell(pin, approved, seen, held_back=held_back)
+                told[pin] = seen
+                if before.get(pin) != seen:
+                    self._tell(pin, approved, seen, held_back=held_back)
             if not held_back:
                 shown.append(item)
+        self._told[server, kind] = _latest(before, told)
         return shown
 
-    async def _pins(self, items: Mapping[ToolId, JsonObject]) -> Mapping[ToolId, Pin]:
-        """The pins, after what is new has been recorded; if the store fails, those of its last answer."""
+    async def _pins(self, of: tuple[ServerName, Kind], items: Mapping[ToolId, JsonObject]) -> Mapping[ToolId, Pin]:
+        """The pins ``of`` a server's list, after what is new has been recorded; if the store fails, those of its last
+        answer."""
         seen = {pin: print_of(item) for pin, item in items.items()}
         try:
             pins = await self._store.put(seen, texts={pin: compact_json(_pinned(item)) for pin, item in items.items()})
         except PegboardError as error:
             LOGGER.warning("Approved prompts and resources cannot be read: %s", error)
         else:
-            self._known |= pins
-        return self._known
+            self._known[of] = _latest(self._known.get(of, {}), {pin: pins[pin] for pin in items if pin in pins})
+        return self._known.get(of, {})
 
     def _tell(self, pin: ToolId, approved: Fingerprint, seen: Fingerprint, *, held_back: bool) -> None:
-        if self._told.get(pin) == seen:
-            return
-        self._told[pin] = seen
         at = self._clock.time()
         self._events.emit(DefinitionChanged(at=at, tool=str(pin), approved=approved, seen=seen, held_back=held_back))
         what = "held back" if held_back else "used anyway"
@@ -86,6 +94,12 @@ class ContentPins:
             ascii(str(pin)),
             what,
         )
+
+
+def _latest(before: Mapping[ToolId, T], new: Mapping[ToolId, T]) -> Mapping[ToolId, T]:
+    """Both, the oldest ones forgotten: a server may list something else each time, and two users' lists may differ."""
+    both = {**{pin: value for pin, value in before.items() if pin not in new}, **new}
+    return dict(islice(both.items(), max(0, len(both) - max(MOST_KEPT, len(new))), None))
 
 
 def pin_of(server: ServerName, kind: Kind, item: JsonObject) -> ToolId:

@@ -16,7 +16,7 @@ from pegboard.errors import RequestNotUnderstood
 from pegboard.gateways.llm.formats.json_reader import objects_of, text_of
 from pegboard.gateways.llm.formats.json_spans import Span, elements, members
 from pegboard.gateways.llm.formats.protocol import OfferedTool
-from pegboard.gateways.llm.formats.tool_arrays import CachedTool, offered, remembering
+from pegboard.gateways.llm.formats.tool_arrays import MOST_REMEMBERED, CachedTool, offered, remembering
 
 FUNCTIONS = ("function", "custom")
 NAMESPACE = "namespace"
@@ -68,9 +68,13 @@ def offered_entries(array: bytes) -> tuple[OfferedTool, ...]:
     return tuple(_entry(array, *each) for each in _entries(array))
 
 
-@lru_cache(maxsize=32)
 def namespaced(array: bytes) -> Mapping[str, Mapping[str, str]]:
     """The members that name a tool in a call, by the tool's name, for an array's tools in namespaces."""
+    return (_namespaced if len(array) <= MOST_REMEMBERED else _namespaced.__wrapped__)(array)
+
+
+@lru_cache(maxsize=32)
+def _namespaced(array: bytes) -> Mapping[str, Mapping[str, str]]:
     tools = offered_tools(array, Span(0, len(array)))
     return {tool.name: {"name": tool.own_name, "namespace": tool.namespace} for tool in tools if tool.namespace}
 
