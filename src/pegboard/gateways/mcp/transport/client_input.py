@@ -51,7 +51,7 @@ class ClientOrigin:
         self._modern = caller.modern
         self._level = level
         self._name = caller.session or uuid4().hex
-        self.limited = caller.limited
+        self.caller = caller
         self.named = caller.session is not None
 
     @property
@@ -246,9 +246,9 @@ class PendingInputs:
 
     def _oldest_of_most(self) -> str:
         """The oldest request of the caller with most of them."""
-        counts = Counter(each.origin.limited for each in self._parked.values())
+        counts = Counter(each.origin.caller.limited for each in self._parked.values())
         most = max(counts, key=counts.__getitem__)
-        return next(key for key, each in self._parked.items() if each.origin.limited == most)
+        return next(key for key, each in self._parked.items() if each.origin.caller.limited == most)
 
     def _give_up(self, key: str) -> None:
         parked = self._parked.pop(key, None)
