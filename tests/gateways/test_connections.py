@@ -14,6 +14,8 @@ from model_bodies import asking
 from model_upstream import ModelUpstream
 from served import Gateway, OpenGateway
 
+pytestmark = pytest.mark.slow
+
 HALF = b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n"
 CHAT = "/v1/chat/completions"
 PATIENCE = 60

@@ -23,6 +23,8 @@ from pegboard.protection.unknown_agents import MOST, conspicuous_in, from_catalo
 from pegboard.settings import Settings
 from unknown_agents import MARGRAVE, OFFICE, PROMPTS, TERN, instructions
 
+pytestmark = pytest.mark.slow
+
 AGENTS = {
     "margrave": (MARGRAVE, OFFICE),
     "tern": (TERN, {f"office_{name}": text for name, text in OFFICE.items()}),

@@ -8,6 +8,8 @@ import pytest
 from pegboard.retrieval.fusion import Calibration, Fusion
 from pegboard.retrieval.fusion_fit import Example, fit
 
+pytestmark = pytest.mark.slow
+
 TOOLS = 12
 PRIOR = Fusion(
     weights={"cosine": 1.5, "bm25": 0.5},

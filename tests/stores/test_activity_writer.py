@@ -17,6 +17,8 @@ from pegboard.stores.sqlite.activity import BUSY
 from pegboard.stores.sqlite.activity_process import serve
 from pegboard.stores.sqlite.activity_writer import REFUSED, STORED, write
 
+pytestmark = pytest.mark.slow
+
 
 def entries(first: int, many: int = BUSY) -> list[ActivityEntry]:
     return [

@@ -20,7 +20,7 @@ from pegboard.settings import Settings
 from pegboard.tenants import ServerRows, TenantBoards
 from pegboard.testing import FakeEncoder, fake_tool
 
-pytestmark = pytest.mark.requirement("scale.tenants")
+pytestmark = [pytest.mark.requirement("scale.tenants"), pytest.mark.slow]
 
 SEA = Server(name=ServerName("sea"), description="Tides and winds")
 TOOLS = [

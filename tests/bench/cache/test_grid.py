@@ -12,6 +12,8 @@ from pegboard_bench.cache.methods import MOST_FOUND, Append, CallTool, Defer, Ea
 from pegboard_bench.cache.providers import Model
 from pegboard_bench.cache.sessions import Cell, Conversation, Turn, conversations, turns, visitors
 
+pytestmark = pytest.mark.slow
+
 ALWAYS_ONE, TALKS = 0.0, 1.0
 BOARD = ToolBoard(
     name="board",

@@ -8,6 +8,8 @@ from pegboard_bench.tax.request import Sent
 from pegboard_bench.tax.tasks import Task, needs
 from pegboard_bench.tax.testbeds import testbed as bed_of
 
+pytestmark = pytest.mark.slow
+
 BED = bed_of("recorded", None)
 PLACE = Place()
 

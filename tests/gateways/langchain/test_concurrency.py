@@ -19,6 +19,7 @@ from langchain_core.tools import StructuredTool, tool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.requirement("C1"),
     pytest.mark.timeout(600),
     # LangChain silences its own warnings, which no two threads can do at the same time: one puts back what
