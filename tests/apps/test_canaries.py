@@ -345,8 +345,11 @@ def kept_in(folder: Path) -> Iterator[tuple[str, str]]:
 def process_lists(scene: Scene) -> str:
     """What other users of the machine see of its processes."""
     assert scene.gateway.process is not None
-    pids = [scene.gateway.process.pid, *descendants(scene.gateway.process.pid)]
-    return "\n".join(Path(f"/proc/{pid}/cmdline").read_text() for pid in pids)
+    lines = []
+    for pid in (scene.gateway.process.pid, *descendants(scene.gateway.process.pid)):
+        with suppress(OSError):  # it has ended meanwhile
+            lines.append(Path(f"/proc/{pid}/cmdline").read_text())
+    return "\n".join(lines)
 
 
 def plain(text: str) -> str:
@@ -365,7 +368,15 @@ async def test_secrets_are_found_only_where_they_belong(scene: Scene) -> None:
     await asked_over_mcp(scene)
     await asked_over_http(scene)
     await until(scene.started_with.exists)
-    processes = process_lists(scene)
+    lists: list[str] = []
+
+    def has_ended() -> bool:
+        """The server that shows its own arguments while it runs."""
+        lists.append(process_lists(scene))
+        return canary("args") not in lists[-1]
+
+    await until(has_ended)
+    processes = lists[-1]
     await asyncio.to_thread(asked_at_the_terminal, scene)
     signed_in = await control(scene.authorization)
     await asyncio.to_thread(scene.gateway.end)
