@@ -172,6 +172,19 @@ def test_where_they_do_not_fit_the_model_gets_its_definition_and_calls_again(gat
     assert served(gateway, 2)[0].brought_back == ("book_flight",)
 
 
+def test_calls_without_a_name_between_others_are_left_out_and_the_others_are_read(
+    gateway: Gateway, agent: Agent
+) -> None:
+    nameless = Calls(tool=OWN, arguments={"x": 1})
+    gateway.mock.model = at_first(Says(text="So:", calls=[LOAN, NOBODY, nameless, nameless, NOBODY]), does())
+
+    first, last = agent.run(gateway.url, Job(ask=RENEW))
+
+    assert sorted(name for name, _ in first.calls) == sorted([LOAN.tool, NOBODY.tool, NOBODY.tool])
+    assert [dict(arguments) for name, arguments in first.calls if name == NOBODY.tool] == [NOBODY.arguments] * 2
+    assert last.text == END.text
+
+
 @pytest.mark.parametrize("streams", [False, True])
 def test_a_conversation_whose_intents_change_reads_the_same_and_its_prompts_go_on_from_each_other(
     gateway: Gateway, *, streams: bool

@@ -266,6 +266,31 @@ def test_the_blocks_of_a_message_keep_their_places_and_the_items_of_a_response_t
             assert repeated == [tool["name"] for tool in asking(name)["tools"]]
 
 
+@formats
+def test_calls_that_are_left_out_leave_no_gap_in_the_numbers_of_the_others(name: str) -> None:
+    says = Says(text="So:", calls=[ALPHA, NOBODY, NAMELESS, BETA, NAMELESS, NOBODY])
+
+    out = joined(name, streamed(name, wrapped(says)))
+
+    places = numbers(name, out)
+    assert places == sorted(places)
+    assert set(places) == set(range(len(set(places))))
+    called = [call.name for call in TOOL_SEARCH[name].calls(whole(name, out))]
+    assert called == ["alpha", "beta", "nobody", "nobody"]
+
+
+def numbers(name: str, stream: bytes) -> list[int]:
+    """The indexes of the blocks, items or calls of a stream, in its order; Gemini has none."""
+    events = [json.loads(data) for data in EventLines().feed(stream) if data != b"[DONE]"]
+    if name == "openai_chat":
+        deltas = [choice["delta"] for event in events for choice in event["choices"]]
+        return [call["index"] for delta in deltas for call in delta.get("tool_calls", ())]
+    if name == "openai_responses":
+        assert [event["sequence_number"] for event in events] == list(range(len(events)))
+    key = {"openai_responses": "output_index"}.get(name, "index")
+    return [event[key] for event in events if key in event]
+
+
 def test_a_response_that_repeats_ours_repeats_the_tools_of_the_client() -> None:
     offered = [{"type": "function", "name": OWN}]
     document = said("openai_responses", Says(text="Hm."), streams=False).document | {"tools": offered}

@@ -28,6 +28,7 @@ from more_provider_bodies import (
     frame,
 )
 from pegboard.events import ModelRequestServed
+from pegboard.gateways.event_stream import EventLines
 from pegboard.gateways.llm.call_tool.exchange import CallToolGate, CallToolSearchCodec
 from pegboard.gateways.llm.formats.bedrock.event_frames import EventFrames, event_frame, exception_frame
 from pegboard.gateways.llm.formats.call_tool import CallToolCodec
@@ -439,6 +440,24 @@ def test_so_it_does_where_calls_are_translated(name: str) -> None:
         assert joined(name, format_, format_.is_ours, cut_up(answer, places)) == whole
 
     holds()
+
+
+@providers
+def test_calls_that_are_left_out_leave_no_gap_in_the_numbers_of_the_others(name: str) -> None:
+    gate = CallToolGate(own="call_tool", callable={LOAN[0]: [fake_tool(LOAN[0])]}, shown={LOAN[0]})
+    format_ = CallToolSearchCodec(search_codec(name), call_codec(name), gate, offered=b"[]")
+    nameless = ("call_tool", {"x": 1})
+    answer = says(name, wrapped(LOAN), wrapped(FLY), nameless, nameless, wrapped(FLY), text="So:", streams=True)
+
+    out = joined(name, format_, format_.is_ours, [answer])
+
+    assert read(name, out, streams=True)[1] == [LOAN, FLY, FLY]
+    if name == "bedrock":
+        found = [said.get("contentBlockIndex") for each in EventFrames().whole(out) if (said := each.document)]
+    else:
+        events = [json.loads(data) for data in EventLines().feed(out) if data != b"[DONE]"]
+        found = [event["index"] for event in events if event["type"].startswith("tool-call")]
+    assert list(dict.fromkeys(place for place in found if place is not None)) == list(range(4 - (name == "cohere")))
 
 
 @providers

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pegboard.gateways.llm.formats.anthropic.tool_search import renumbered
 from pegboard.gateways.llm.formats.call_tool import CallTool, Spot, Translator, unfit
 from pegboard.gateways.llm.formats.call_translation import Reader, wrapped_object
 from pegboard.gateways.llm.formats.edits import loaded, written
@@ -26,6 +27,7 @@ class MessagesTranslator(EventTranslator):
         super().__init__()
         self._reader = reader
         self._held: dict[int, list[tuple[bytes, Document]]] = {}
+        self._dropped = 0
 
     def _passed(self, raw: bytes, event: Document | None) -> bytes:
         kind = text_of(event.get("type")) if event else ""
@@ -37,7 +39,7 @@ class MessagesTranslator(EventTranslator):
             if block.get("type") == "tool_use" and block.get("name") == self._reader.own:
                 self._held[index] = []
         if index not in self._held:
-            return raw
+            return renumbered(raw, event, index - self._dropped)
         self._held[index].append((raw, event))
         return self._block(self._held.pop(index)) if kind == "content_block_stop" else b""
 
@@ -47,14 +49,15 @@ class MessagesTranslator(EventTranslator):
         pieces = [text_of(object_of(event.get("delta")).get("partial_json")) for _, event in held]
         native = self._reader.native("".join(pieces) or written(block.get("input")).decode())
         if native is None:
+            self._dropped += self._reader.drops
             return b"" if self._reader.drops else b"".join(raw for raw, _ in held)
-        at = {"index": start["index"]}
+        at = {"index": start["index"] - self._dropped}
         delta = {"type": "input_json_delta", "partial_json": native.arguments}
         return b"".join(
             [
-                named_event(start | {"content_block": {**block, "name": native.name, "input": {}}}),
+                named_event(start | at | {"content_block": {**block, "name": native.name, "input": {}}}),
                 named_event({"type": "content_block_delta", **at, "delta": delta}),
-                held[-1][0],
+                renumbered(*held[-1], at["index"]),
             ]
         )
 

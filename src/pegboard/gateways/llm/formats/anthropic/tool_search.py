@@ -115,7 +115,7 @@ class MessagesJoiner:
             return b""
         self._calls += is_call
         block.place, self._next = self._next, self._next + 1
-        return _renumbered(raw, event, block.place)
+        return renumbered(raw, event, block.place)
 
     def _go_on(self, raw: bytes, event: Document) -> bytes:
         block = self._round.blocks.get(event["index"])
@@ -125,7 +125,7 @@ class MessagesJoiner:
             block.whole["input"] = loaded(block.input) or {}
         elif event["type"] == "content_block_delta":
             self._round.is_known = add(block, object_of(event.get("delta"))) and self._round.is_known
-        return b"" if block.place is None else _renumbered(raw, event, block.place)
+        return b"" if block.place is None else renumbered(raw, event, block.place)
 
     def _late_calls(self, hides: Hides) -> Iterator[bytes]:
         for block in self._round.blocks.values() if self._round.stop is not None else ():
@@ -252,5 +252,6 @@ def add(block: Block, delta: Mapping[str, Any]) -> bool:
     return True
 
 
-def _renumbered(raw: bytes, event: Document, place: int) -> bytes:
+def renumbered(raw: bytes, event: Document, place: int) -> bytes:
+    """The event of a block with this index; its original bytes if that does not change."""
     return raw if event["index"] == place else named_event(event | {"index": place})

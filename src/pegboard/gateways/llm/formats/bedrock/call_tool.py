@@ -33,6 +33,7 @@ class ConverseTranslator:
         self._reader = reader
         self._frames = EventFrames()
         self._held: dict[int, list[tuple[bytes, Document]]] = {}
+        self._dropped = 0
 
     def feed(self, piece: bytes) -> bytes:
         out = b"".join(map(self._passed, self._frames.whole(piece)))
@@ -58,9 +59,10 @@ class ConverseTranslator:
         pieces = (text_of(object_of(object_of(said.get("delta")).get("toolUse")).get("input")) for _, said in held)
         native = self._reader.native("".join(pieces))
         if native is None:
+            self._dropped += self._reader.drops
             return b"" if self._reader.drops else b"".join(raw for raw, _ in held)
         use = {**object_of(object_of(start["start"])["toolUse"]), "name": native.name}
-        return b"".join(call_frames(index, use, native.arguments))
+        return b"".join(call_frames(index - self._dropped, use, native.arguments))
 
 
 class ConverseCallTool:

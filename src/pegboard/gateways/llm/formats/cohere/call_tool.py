@@ -20,6 +20,7 @@ class CohereTranslator(EventTranslator):
         super().__init__()
         self._reader = reader
         self._held: dict[Any, list[tuple[bytes, Mapping[str, Any]]]] = {}
+        self._dropped = 0
 
     def _passed(self, raw: bytes, event: Document | None) -> bytes:
         kind = text_of(event.get("type")) if event else ""
@@ -40,8 +41,10 @@ class CohereTranslator(EventTranslator):
         whole = {**start, "function": {**object_of(start.get("function")), "arguments": arguments}}
         native = call_of(whole, self._reader)
         if native is None:
+            self._dropped += 1
             return b""
-        return b"".join(raw for raw, _ in held) if native is whole else b"".join(call_events(index, native))
+        place = index - self._dropped if self._dropped else index
+        return b"".join(raw for raw, _ in held) if native is whole else b"".join(call_events(place, native))
 
 
 class CohereCallTool(ChatCallTool):

@@ -28,6 +28,7 @@ class ChatTranslator:
         self._ids: dict[object, str] = {}
         self._held: dict[object, StreamedCall] = {}
         self._last: object = None
+        self._dropped = 0
         self._chunk: Document = {}
 
     def feed(self, piece: bytes) -> bytes:
@@ -88,9 +89,10 @@ class ChatTranslator:
             native = call_of(whole, self._reader)
             if native is not None:
                 yield native
+            self._dropped += native is None
 
     def _whole(self, key: object, call: Mapping[str, Any]) -> Mapping[str, Any]:
-        return {"index": key, **call} if isinstance(key, int) else call
+        return {"index": key - self._dropped, **call} if isinstance(key, int) else call
 
     def _sent(self, calls: list[Mapping[str, Any]]) -> bytes:
         if not calls:

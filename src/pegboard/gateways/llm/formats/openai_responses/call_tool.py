@@ -4,6 +4,7 @@ tools."""
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -43,21 +44,21 @@ class ResponsesTranslator(EventTranslator):
         self._reader = reader
         self._translated = translated
         self._held: dict[int, list[tuple[bytes, Document]]] = {}
+        self._dropped = Counter[str]()
 
     def _passed(self, raw: bytes, event: Document | None) -> bytes:
         if event is None:
             return raw
         if isinstance(event.get("response"), dict):
-            response = self._translated(event["response"], self._reader)
-            return raw if response is event["response"] else named_event(event | {"response": response})
+            return self._sent(raw, event, event | {"response": self._translated(event["response"], self._reader)})
         if "output_index" not in event:
-            return raw
+            return self._sent(raw, event, event)
         index, item = event["output_index"], object_of(event.get("item"))
         is_ours = item.get("type") == "function_call" and item.get("name") == self._reader.own
         if event.get("type") == "response.output_item.added" and is_ours and not item.get("namespace"):
             self._held[index] = []
         if index not in self._held:
-            return raw
+            return self._sent(raw, event, event)
         self._held[index].append((raw, event))
         return self._item(self._held.pop(index)) if event.get("type") == "response.output_item.done" else b""
 
@@ -67,6 +68,7 @@ class ResponsesTranslator(EventTranslator):
         item = object_of(done.get("item"))
         native = self._reader.native(text_of(item.get("arguments")))
         if native is None:
+            self._dropped.update({"output_index": 1, "sequence_number": len(held)} if self._reader.drops else {})
             return b"" if self._reader.drops else b"".join(raw for raw, _ in held)
         inner = [event for _, event in held[1:-1]] or [done]
         named = names_of(native.name, self._reader)
@@ -79,7 +81,17 @@ class ResponsesTranslator(EventTranslator):
             _numbered({"type": f"{kind}.done", **at, "arguments": native.arguments, "name": named["name"]}, inner[-1]),
             done | {"item": {**item, **named, "arguments": native.arguments}},
         )
-        return b"".join(map(named_event, events))
+        return b"".join(named_event(self._closed_up(event)) for event in events)
+
+    def _sent(self, raw: bytes, before: Document, event: Document) -> bytes:
+        event = self._closed_up(event)
+        return raw if event == before else named_event(event)
+
+    def _closed_up(self, event: Document) -> Document:
+        """The event with the numbers that it has without the events that were dropped."""
+        if not self._dropped:
+            return event
+        return event | {name: event[name] - less for name, less in self._dropped.items() if name in event}
 
 
 class ResponsesCallTool:
