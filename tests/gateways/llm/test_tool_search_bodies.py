@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal, Required, get_args, get_origin, get_type_hints
 
 import pytest
 from hypothesis import assume, given
@@ -146,6 +146,30 @@ def test_a_call_of_a_shell_or_for_an_approval_is_the_clients() -> None:
 
     assert len(names) == 4
     assert [name for name in names if name == "alpha"] == ["alpha"]
+
+
+def test_items_go_back_without_their_ids_but_where_the_provider_requires_them() -> None:
+    types = pytest.importorskip("openai.types.responses.response_input_item_param", reason="pip install --group sdks")
+    hints = [get_type_hints(each, include_extras=True) for each in get_args(types.ResponseInputItemParam)]
+    typed = {kind: fields for fields in hints for kind in _literals(fields.get("type"))}
+    required = {kind for kind, fields in typed.items() if get_origin(fields.get("id")) is Required}
+    kinds = sorted(typed)
+    output = [{"type": kind, "id": f"{kind}_1", "encrypted_content": "…"} for kind in kinds]
+
+    body = TOOL_SEARCH["openai_responses"].continued(
+        b'{"input":[]}', [SearchExchange(answer={"output": output, "store": False}, results=[])]
+    )
+
+    sent = json.loads(body)["input"]
+    assert [item["type"] for item in sent] == kinds
+    assert {item["type"] for item in sent if "id" in item} == required - {"message"}  # any message may be without
+    assert {"image_generation_call", "mcp_list_tools", "web_search_call"} <= required
+
+
+def _literals(hint: Any) -> tuple[str, ...]:
+    """The texts of `Required[Literal[…]]`; none of anything else."""
+    inside = get_args(hint) if get_origin(hint) is Required else ()
+    return get_args(inside[0]) if inside and get_origin(inside[0]) is Literal else ()
 
 
 def test_the_pool_keeps_to_its_budget_with_fewer_words_and_then_fewer_names() -> None:

@@ -22,6 +22,25 @@ DONE = b"[DONE]"
 SEARCH_CALL = "tool_search_call"
 """The type of the model's call of `tool_search`, and the name of that call here."""
 
+WITH_ID = frozenset(
+    {
+        "code_interpreter_call",
+        "computer_call",
+        "file_search_call",
+        "image_generation_call",
+        "local_shell_call",
+        "local_shell_call_output",
+        "mcp_approval_request",
+        "mcp_call",
+        "mcp_list_tools",
+        "program",
+        "program_output",
+        "reasoning",
+        "web_search_call",
+    }
+)
+"""The types of items whose `id` is required in a request (`ResponseInputItemParam` of OpenAI's Python SDK)."""
+
 
 @dataclass(slots=True)
 class ResponsesRound:
@@ -294,10 +313,11 @@ def _said(exchange: SearchExchange) -> list[Mapping[str, Any]]:
 def repeated(answer: Document) -> list[Mapping[str, Any]]:
     """The items of an answer for the next request.
 
-    The provider has not stored them, so their ids are removed; reasoning is only returned if it is encrypted.
+    The provider has not stored them, so their ids are removed where none is required; reasoning is only returned if it
+    is encrypted.
     """
     said = [item for item in _items(answer) if item.get("type") != "reasoning" or item.get("encrypted_content")]
-    return [item if item.get("type") == "reasoning" else _without_id(item) for item in said]
+    return [item if item.get("type") in WITH_ID else _without_id(item) for item in said]
 
 
 def _without_id(item: Mapping[str, Any]) -> Mapping[str, Any]:
