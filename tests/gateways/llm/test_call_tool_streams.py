@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Sequence
 from itertools import pairwise
@@ -18,7 +19,7 @@ from one_tool_models import OWN, by
 from pegboard.catalog import BpeCounter
 from pegboard.gateways.event_stream import EventLines
 from pegboard.gateways.llm.call_tool.exchange import CallToolGate, CallToolSearchCodec
-from pegboard.gateways.llm.formats.tool_search import Document
+from pegboard.gateways.llm.formats.tool_search import Document, FunctionCall, SearchExchange
 from pegboard.gateways.llm.tool_results.result_reads import ResultReads
 from pegboard.results.shape import ShapePolicy
 from pegboard.testing import fake_tool
@@ -185,6 +186,43 @@ def test_numbers_that_are_none_of_json_reach_the_client_as_the_model_wrote_them(
         format_of(name).merged([said(name, says, streams=False).document], lambda _: False),
     ):
         assert [(call.name, call.arguments) for call in TOOL_SEARCH[name].calls(found)] == [("alpha", '{"x": NaN}')]
+
+
+no_json = pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999"])
+
+
+@no_json
+@pytest.mark.parametrize("name", ["anthropic", "gemini"])
+def test_no_object_is_made_of_numbers_that_are_none_of_json(name: str, number: str) -> None:
+    says = Says(calls=[Calls(tool=OWN, arguments={"name": "alpha", "arguments": f'{{"x": {number}}}'})])
+    document, format_ = said(name, says, streams=False).document, format_of(name)
+
+    [(_, meant)] = format_.waiting(document)
+    merged = format_.merged([document], lambda _: False)
+
+    assert meant is not None
+    assert "arguments: not a JSON object" in asyncio.run(format_.answer(FunctionCall(name=OWN), meant))
+    assert [call.arguments for call in TOOL_SEARCH[name].calls(merged)] == ["{}"]
+    assert json.dumps(merged, allow_nan=False)
+
+
+@no_json
+def test_nor_is_one_for_a_further_request(number: str) -> None:
+    says = Says(calls=[Calls(tool="search", arguments={"x": float(number)})])
+
+    document = whole("anthropic", b"".join(streamed("anthropic", says)))
+
+    assert document["content"][-1]["input"] == {}
+
+
+@no_json
+def test_a_result_with_numbers_that_are_none_of_json_is_a_text_to_gemini(number: str) -> None:
+    text = f'{{"x": {number}}}'
+    exchange = SearchExchange(answer={}, results=[(FunctionCall(name="search"), text)])
+
+    body = json.loads(TOOL_SEARCH["gemini"].continued(b'{"contents":[]}', [exchange]))
+
+    assert body["contents"][-1]["parts"][0]["functionResponse"]["response"] == {"result": text}
 
 
 @pytest.mark.parametrize("name", ["openai_chat", "anthropic"])

@@ -34,7 +34,7 @@ from pegboard.gateways.llm.formats.bedrock.event_frames import EventFrames, even
 from pegboard.gateways.llm.formats.call_tool import CallToolCodec
 from pegboard.gateways.llm.formats.registry import call_tool_of, tool_search_of
 from pegboard.gateways.llm.formats.streams import named_event
-from pegboard.gateways.llm.formats.tool_search import Document, ToolSearchCodec
+from pegboard.gateways.llm.formats.tool_search import Document, SearchExchange, ToolSearchCodec
 from pegboard.stores import MemoryEmbeddings
 from pegboard.testing import FakeEncoder, fake_tool
 from processes import until
@@ -458,6 +458,24 @@ def test_calls_that_are_left_out_leave_no_gap_in_the_numbers_of_the_others(name:
         events = [json.loads(data) for data in EventLines().feed(out) if data != b"[DONE]"]
         found = [event["index"] for event in events if event["type"].startswith("tool-call")]
     assert list(dict.fromkeys(place for place in found if place is not None)) == list(range(4 - (name == "cohere")))
+
+
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999"])
+def test_no_object_of_converse_is_made_of_numbers_that_are_none_of_json(number: str) -> None:
+    gate = CallToolGate(own="call_tool", callable={LOAN[0]: [fake_tool(LOAN[0])]}, shown={LOAN[0]})
+    format_ = CallToolSearchCodec(search_codec("bedrock"), call_codec("bedrock"), gate, offered=b"[]")
+    call = ("call_tool", {"name": LOAN[0], "arguments": f'{{"x": {number}}}'})
+    joiner = search_codec("bedrock").joiner()
+    joiner.begin(lambda _: True)
+
+    merged = format_.merged([json.loads(says("bedrock", call))], lambda _: False)
+    joiner.feed(says("bedrock", ("search", {"x": float(number)}), streams=True))
+    again = search_codec("bedrock").continued(
+        b'{"messages":[]}', [SearchExchange(answer=joiner.close() or {}, results=[])]
+    )
+
+    assert [block["toolUse"]["input"] for block in merged["output"]["message"]["content"]] == [{}]
+    assert json.loads(again)["messages"][0]["content"][0]["toolUse"]["input"] == {}
 
 
 @providers

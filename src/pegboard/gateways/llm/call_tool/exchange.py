@@ -10,7 +10,7 @@ from pegboard.errors import ArgumentsInvalid
 from pegboard.gateways.llm.call_tool import prompts
 from pegboard.gateways.llm.formats.call_tool import CallToolCodec, Translator
 from pegboard.gateways.llm.formats.call_translation import Reader, TranslatedCall, unwrapped
-from pegboard.gateways.llm.formats.edits import loaded
+from pegboard.gateways.llm.formats.edits import strictly_loaded
 from pegboard.gateways.llm.formats.protocol import LlmRequest
 from pegboard.gateways.llm.formats.tool_search import (
     MOST_ROUNDS,
@@ -53,7 +53,7 @@ class CallToolGate:
     def passes(self, call: TranslatedCall) -> bool:
         """Whether the call goes to the client. If its definition was shown, any JSON object passes, as in a native
         call."""
-        given = loaded(call.arguments)
+        given = strictly_loaded(call.arguments)
         if call.name not in self.callable or given is None:
             return False
         return call.name in self.shown or not all(_problems(tool, given) for tool in self.callable[call.name])
@@ -65,7 +65,7 @@ class CallToolGate:
         if call.name not in self.callable:
             return refused(call.name, sorted(self.shown), search="")
         tools = self.callable[call.name]
-        given = loaded(call.arguments)
+        given = strictly_loaded(call.arguments)
         problems = ["arguments: not a JSON object"] if given is None else _problems(tools[0], given)
         if call.name not in self.shown:
             self.shown.add(call.name)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import msgspec
 
 from pegboard.errors import RequestNotUnderstood
-from pegboard.gateways.llm.formats.edits import fields_of, loaded, written
+from pegboard.gateways.llm.formats.edits import fields_of, loaded, strictly_loaded, written
 from pegboard.gateways.llm.formats.json_reader import read, readable, text_of
 
 CUT_OFF = re.compile(r'\s*\{\s*"name"\s*:\s*("(?:[^"\\]|\\.)*")\s*,\s*"arguments"\s*:\s*(.*)', re.DOTALL)
@@ -63,7 +63,7 @@ def wrapped_text(name: str, arguments: bytes) -> bytes:
     Anything but a JSON object is encoded as a string once more, to keep the two apart.
     """
     said = text_of(read(readable(arguments)))
-    inner = arguments[1:-1] if loaded(said) is not None else written(json.dumps(said))[1:-1]
+    inner = arguments[1:-1] if strictly_loaded(said) is not None else written(json.dumps(said))[1:-1]
     return written('{"name":' + json.dumps(name) + ',"arguments":')[:-1] + inner + b'}"'
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -29,12 +30,18 @@ def written(value: object) -> bytes:
 
 
 def loaded(data: bytes | str) -> Document | None:
-    """The JSON object; None if it is anything else."""
-    try:
-        value = json.loads(data)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
+    """The JSON object; None if it is anything else. NaN and infinity are read as Python reads them, since some servers
+    send them."""
+    return _object_in(data)
+
+
+def strictly_loaded(text: str) -> Document | None:
+    """The JSON object that a model or a tool wrote as text; None if it is anything else.
+
+    An object with NaN or infinity is none, nor is one with a number that becomes infinite: it could not be written as
+    JSON again (RFC 8259, section 6).
+    """
+    return _object_in(text, parse_constant=_finite, parse_float=_finite)
 
 
 def fields_of(body: bytes) -> tuple[bytes, dict[str, Member]]:
@@ -139,6 +146,21 @@ def kind_of(arguments: str) -> str | None:
     """The kind of things that a search call is for; None for all."""
     kind = (loaded(arguments) or {}).get("kind")
     return kind if isinstance(kind, str) else None
+
+
+def _object_in(data: bytes | str, **how: Any) -> Document | None:
+    try:
+        value = json.loads(data, **how)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _finite(literal: str) -> float:
+    value = float(literal)
+    if not math.isfinite(value):
+        raise ValueError(literal)
+    return value
 
 
 def _is_number(value: object) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pegboard.errors import ArgumentsInvalid, PegboardError, ResultNotKept
-from pegboard.gateways.llm.formats.edits import loaded
+from pegboard.gateways.llm.formats.edits import strictly_loaded
 from pegboard.gateways.llm.formats.tool_search import (
     Document,
     FunctionCall,
@@ -74,7 +74,7 @@ class ResultReads:
         runs = self.programs if name == result_programs.RUN else None
         checked = CHECKED if runs is None else result_programs.CHECKED
         try:
-            asked = loaded(arguments)
+            asked = strictly_loaded(arguments)
             if asked is None:
                 raise ArgumentsInvalid(name, ["arguments: not a JSON object"], checked.input_schema or {})
             given = {key: said for key, said in asked.items() if said not in (None, "") and said is not False}

@@ -13,6 +13,7 @@ from pegboard.gateways.llm.formats.edits import (
     fields_of,
     loaded,
     search_function,
+    strictly_loaded,
     summed,
     with_value,
     written,
@@ -122,7 +123,7 @@ class MessagesJoiner:
         if block is None:
             return raw
         if event["type"] == "content_block_stop" and block.input:
-            block.whole["input"] = loaded(block.input) or {}
+            block.whole["input"] = strictly_loaded(block.input) or {}
         elif event["type"] == "content_block_delta":
             self._round.is_known = add(block, object_of(event.get("delta"))) and self._round.is_known
         return b"" if block.place is None else renumbered(raw, event, block.place)

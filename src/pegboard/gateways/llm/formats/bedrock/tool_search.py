@@ -12,7 +12,16 @@ from functools import reduce
 from typing import Any
 
 from pegboard.gateways.llm.formats.bedrock.event_frames import EventFrames, Frame, event_frame, exception_frame
-from pegboard.gateways.llm.formats.edits import appended, fields_of, loaded, schema, summed, with_member, written
+from pegboard.gateways.llm.formats.edits import (
+    appended,
+    fields_of,
+    loaded,
+    schema,
+    strictly_loaded,
+    summed,
+    with_member,
+    written,
+)
 from pegboard.gateways.llm.formats.json_reader import object_of, objects_of, text_of
 from pegboard.gateways.llm.formats.json_spans import Edit, splice
 from pegboard.gateways.llm.formats.protocol import LlmRequest
@@ -243,7 +252,7 @@ def _whole(block: ConverseBlock) -> Mapping[str, Any]:
         return {"citationsContent": said}
     if "toolUse" not in block.whole:
         return block.whole
-    return {"toolUse": {**object_of(block.whole["toolUse"]), "input": loaded(block.input) or {}}}
+    return {"toolUse": {**object_of(block.whole["toolUse"]), "input": strictly_loaded(block.input) or {}}}
 
 
 def _message(answer: Document) -> Mapping[str, Any]:

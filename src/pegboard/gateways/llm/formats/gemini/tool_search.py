@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
 
-from pegboard.gateways.llm.formats.edits import APART, appended, fields_of, listed, loaded, written
+from pegboard.gateways.llm.formats.edits import APART, appended, fields_of, listed, loaded, strictly_loaded, written
 from pegboard.gateways.llm.formats.gemini.parts import (
     Part,
     added,
@@ -207,7 +207,7 @@ def _said(exchange: SearchExchange) -> list[Document]:
 
 
 def _result(text: str) -> Document:
-    return loaded(text) or {"result": text}
+    return strictly_loaded(text) or {"result": text}
 
 
 def _without_end(event: Document) -> Document:
