@@ -13,7 +13,9 @@ from pegboard.errors import RequestNotUnderstood
 from pegboard.gateways.llm.formats.edits import fields_of, loaded, strictly_loaded, written
 from pegboard.gateways.llm.formats.json_reader import read, readable, text_of
 
-CUT_OFF = re.compile(r'\s*\{\s*"name"\s*:\s*("(?:[^"\\]|\\.)*")\s*,\s*"arguments"\s*:\s*(.*)', re.DOTALL)
+STRING = r'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))+"'
+"""A JSON string that is not empty."""
+CUT_OFF = re.compile(rf'\s*\{{\s*"name"\s*:\s*({STRING})\s*,\s*"arguments"\s*:\s*(.*)', re.DOTALL)
 """The beginning of a call that was cut off."""
 
 
