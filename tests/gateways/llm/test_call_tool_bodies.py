@@ -8,6 +8,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
+import msgspec
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
@@ -222,6 +223,22 @@ def test_calls_of_hosted_tools_that_the_client_runs_stay_what_they_are() -> None
     out = json.loads(rewritten(CODECS["anthropic"], parsed("anthropic", body)))
 
     assert out["messages"][1:] == body["messages"][1:]
+
+
+def test_results_of_a_tool_that_stays_keep_its_name() -> None:
+    body = asking("openai_chat")
+    for tool in ("alpha", "beta"):
+        call, result = called("openai_chat", tool)
+        body["messages"] += [call, result | {"name": tool}]
+    request = parsed("openai_chat", body)
+    alpha, *others_ = request.tools
+    request = replace(request, tools=(msgspec.structs.replace(alpha, protected="it stays"), *others_))
+
+    out = json.loads(rewritten(CODECS["openai_chat"], request))
+
+    assert [message["name"] for message in out["messages"] if message["role"] == "tool"] == ["alpha", OWN]
+    calls = [call["function"]["name"] for message in out["messages"] for call in message.get("tool_calls", ())]
+    assert calls == ["alpha", OWN]
 
 
 def test_the_pool_has_a_line_for_each_tool_or_the_names_of_all() -> None:

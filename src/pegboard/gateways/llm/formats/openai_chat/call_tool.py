@@ -8,7 +8,16 @@ from typing import Any
 from pegboard.gateways.llm.formats.call_tool import CallTool, Spot, Translator, unfit
 from pegboard.gateways.llm.formats.call_translation import Reader, wrapped_text
 from pegboard.gateways.llm.formats.edits import loaded, written
-from pegboard.gateways.llm.formats.insertion import Fields, array_edits, call_edits, member, objects, spot_in, value
+from pegboard.gateways.llm.formats.insertion import (
+    Fields,
+    array_edits,
+    call_edits,
+    member,
+    objects,
+    spot_in,
+    staying,
+    value,
+)
 from pegboard.gateways.llm.formats.json_reader import object_of, objects_of, text_of
 from pegboard.gateways.llm.formats.json_spans import Edit, members
 from pegboard.gateways.llm.formats.openai_chat.tool_search import DONE, StreamedCall, begins_another
@@ -162,7 +171,8 @@ def _message_edits(request: LlmRequest, message: Fields, own: str) -> Iterator[E
         yield from _function_edits(request, call, "function", own)
     yield from _function_edits(request, message, "function_call", own)
     name = value(request, message, "name")
-    if value(request, message, "role") in ("tool", "function") and name is not None:
+    is_result = value(request, message, "role") in ("tool", "function")
+    if is_result and name is not None and name not in staying(request):
         yield Edit(*message["name"].value, written(own))
 
 
