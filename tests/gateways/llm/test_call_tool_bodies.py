@@ -241,6 +241,17 @@ def test_results_of_a_tool_that_stays_keep_its_name() -> None:
     assert calls == ["alpha", OWN]
 
 
+def test_arguments_that_a_client_sends_as_an_object_stay_what_they_are() -> None:
+    body = asking("openai_chat")
+    body["messages"] += called("openai_chat", "alpha")
+    body["messages"][-2]["tool_calls"][0]["function"]["arguments"] = {"to": 1.0}
+
+    out = json.loads(rewritten(CODECS["openai_chat"], parsed("openai_chat", body)))
+
+    function_ = out["messages"][-2]["tool_calls"][0]["function"]
+    assert function_ == {"name": OWN, "arguments": {"name": "alpha", "arguments": {"to": 1.0}}}
+
+
 def test_the_pool_has_a_line_for_each_tool_or_the_names_of_all() -> None:
     tools = [replace(fake_tool(f"tool_{number}"), summary=f"tool_{number}: Does it all") for number in range(20)]
 

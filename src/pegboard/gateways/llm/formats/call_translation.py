@@ -62,8 +62,11 @@ def wrapped_object(name: str, arguments: bytes) -> bytes:
 def wrapped_text(name: str, arguments: bytes) -> bytes:
     """The same if the format has them as JSON in a string, given and returned with quotes and escapes.
 
-    Anything but a JSON object is encoded as a string once more, to keep the two apart.
+    Anything but a JSON object is encoded as a string once more, to keep the two apart. Arguments that are an object
+    already (Mistral's API takes both) stay one.
     """
+    if arguments.startswith(b"{"):
+        return wrapped_object(name, arguments)
     said = text_of(read(readable(arguments)))
     inner = arguments[1:-1] if strictly_loaded(said) is not None else written(json.dumps(said))[1:-1]
     return written('{"name":' + json.dumps(name) + ',"arguments":')[:-1] + inner + b'}"'
