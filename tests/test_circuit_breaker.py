@@ -97,3 +97,17 @@ def test_a_call_that_began_before_it_came_back_and_fails_after_says_nothing_of_i
 
     with breaker.call():
         pass
+
+
+def test_an_answer_that_was_under_way_when_it_failed_does_not_show_that_it_is_back(
+    breaker: Breaker[EncoderError], clock: FakeClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    early = breaker.call()
+    early.__enter__()
+    clock.advance(1)
+    fail(breaker)
+    early.__exit__(None, None, None)
+
+    with pytest.raises(EncoderError, match="It is down"), breaker.call():
+        pytest.fail("it was called")
+    assert "answers again, after" not in caplog.text

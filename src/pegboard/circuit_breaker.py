@@ -44,7 +44,8 @@ class RestPolicy:
 class Circuit:
     """The state of one service: closed while it works, open while it rests, then half open until a call decides.
 
-    A failed call is ignored if it began before the rest was over, or before the service came back.
+    A failed call is ignored if it began before the rest was over, or before the service came back; one that worked, if
+    it began before the service failed: its answer may have been under way then.
     """
 
     def __init__(self, clock: Clock, policy: RestPolicy) -> None:
@@ -81,8 +82,11 @@ class Circuit:
         self._telling = now + self.rest
         return True
 
-    def worked(self) -> float | None:
-        """Record any answer. If it closes the circuit, returns the seconds for which the circuit was not closed."""
+    def worked(self, began: float) -> float | None:
+        """Record any answer to a call that ``began`` at a moment (monotonic seconds). If it closes the circuit, returns
+        the seconds for which the circuit was not closed."""
+        if self._opened is not None and began < self._opened:
+            return None
         self.failures = 0
         if self._opened is None:
             return None
@@ -120,10 +124,10 @@ class Breaker(Generic[E]):
             self._failed(error, began)
             raise
         except Exception:
-            self._worked()  # another kind of error: the service did answer
+            self._worked(began)  # another kind of error: the service did answer
             raise
         else:
-            self._worked()
+            self._worked(began)
         finally:
             if mine:
                 self._trying = False
@@ -140,7 +144,7 @@ class Breaker(Generic[E]):
             if worked_before:
                 LOGGER.warning("%s Until it answers again, %s.", error, self._meanwhile)
 
-    def _worked(self) -> None:
-        seconds = self._circuit.worked()
+    def _worked(self, began: float) -> None:
+        seconds = self._circuit.worked(began)
         if seconds is not None:
             LOGGER.warning("%s answers again, after %.0f s.", self._name, seconds)

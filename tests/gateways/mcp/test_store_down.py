@@ -129,7 +129,10 @@ async def test_pins_stay_in_force_and_a_limit_refuses_while_redis_is_away(
         assert unknown["isError"], "it was never seen before, and cannot be looked up"
         redis.start()
         await until(lambda: "The store answers again" in gateway.said())
-        assert await client.call("add", a=1, b=2) == "3"
+        async with asyncio.timeout(60):  # on a busy machine it may be slow once more
+            while (said := await client.call("add", a=1, b=2)) != "3":
+                assert "store_error" in said, gateway.said()
+                await asyncio.sleep(0.2)
     finally:
         gateway.kill()
 
