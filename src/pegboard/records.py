@@ -170,10 +170,11 @@ class PinRecord(_Checked):
 class SwitchRecord(_Checked):
     """A tool that an operator has switched off, or with an empty ``name`` a server; ``who`` did so ``at`` a moment.
 
-    ``definition`` is the fingerprint of the only definition that it holds for; empty for any.
+    ``definition`` is the fingerprint of the only definition that it holds for: one that was rejected; empty for any. A
+    tool may have one for any, and one for each rejected definition.
     """
 
-    names: ClassVar = ("server", "name")
+    names: ClassVar = ("server", "name", "definition")
     record: Literal["switch"] = "switch"
     server: Text
     name: Text

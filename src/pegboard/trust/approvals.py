@@ -255,7 +255,7 @@ class Approvals:
     @property
     def is_strict(self) -> bool:
         """Whether any definition can be held back."""
-        return self._strict or (self._switches is not None and bool(self._switches.off))
+        return self._strict or (self._switches is not None and bool(self._switches.records))
 
     @property
     def _strict(self) -> bool:
@@ -303,7 +303,7 @@ class Approvals:
 
     def is_off(self, tool: ToolId, definition: Callable[[], Fingerprint]) -> bool:
         """Whether an operator has switched the tool off, for all or as it is pinned."""
-        if self._switches is None or not self._switches.off:
+        if self._switches is None or not self._switches.records:
             return False
         pinned = self._pinned_as(tool)
         return self._switches.is_off(tool, definition) or (pinned != tool and self._switches.is_off(pinned, definition))

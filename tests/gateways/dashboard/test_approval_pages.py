@@ -37,7 +37,7 @@ def host_of(gateway: Gateway) -> Host:
 def test_every_kind_of_definition_is_shown_with_what_the_scanner_finds(name: str, said: dict[str, Any]) -> None:
     pin = Pin(approved=NEVER, seen=Fingerprint("b" * 64))
 
-    found = shown(ToolId("notes", name), pin, Wording(seen=json.dumps(said)), {})
+    found = shown(ToolId("notes", name), pin, Wording(seen=json.dumps(said)), rejected=False)
 
     assert found.findings.suspicious
     assert "override" in found.findings.rules

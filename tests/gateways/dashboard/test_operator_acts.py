@@ -213,6 +213,33 @@ async def test_a_reject_leaves_off_what_was_switched_off(
     assert lines[-1] == line("reject", None, target)
 
 
+async def test_a_rejected_definition_stays_rejected_when_its_tool_is_switched_off_and_on(
+    gateway_of: OpenGateway, tmp_path: Path
+) -> None:
+    async with gateway_of(**bank(tmp_path, TRANSFER, BALANCE)) as gateway:
+        await names(gateway)
+    async with gateway_of(**bank(tmp_path, PULLED, BALANCE)) as gateway:
+        seen = await pulled(gateway)
+        definition, target = definition_field(PAY, seen), tool_field(PAY)
+        data = await form(gateway, "approvals")
+        await act(gateway, "reject", data | {"definition": definition})
+        await act(gateway, "switch-off", data | {"target": target})
+        done = await act(gateway, "switch-on", data | {"target": target})
+        rejected = await names(gateway)
+
+        await act(gateway, "switch-off", data | {"target": target})
+        await act(gateway, "reject", data | {"definition": definition})
+        await act(gateway, "switch-on", data | {"target": target})
+        rejected_while_off = await names(gateway)
+        page = (await gateway.http.get("/ui/tools")).text
+        lifted = await act(gateway, "switch-on", data | {"target": definition})
+
+        assert rejected == rejected_while_off == {"balance"}
+        assert await names(gateway) == {"transfer", "balance"}
+    assert [each.headers["location"] for each in (done, lifted)] == ["/ui/tools?done=still", "/ui/tools?done=on"]
+    assert "Switch on: bank/transfer, one definition" in page
+
+
 async def test_only_the_definition_that_was_shown_is_approved(gateway_of: OpenGateway, tmp_path: Path) -> None:
     async with gateway_of(**bank(tmp_path, TRANSFER), pins="quarantine") as gateway:
         await names(gateway)

@@ -20,6 +20,7 @@ from pegboard.clock import SYSTEM_CLOCK
 from pegboard.errors import ConfigError, StoreError, ValueRefused
 from pegboard.habits import HabitKey
 from pegboard.model import Fingerprint, Outcome, Session, ToolId
+from pegboard.records import SwitchRecord
 from pegboard.stores.backend import store_breaker
 from pegboard.stores.database import Migration
 from pegboard.stores.postgres import (
@@ -71,6 +72,25 @@ async def steps(database: PostgresDatabase) -> list[str]:
 ONE = Migration("one", ("CREATE TABLE steps (at serial, name text)", "INSERT INTO steps (name) VALUES ('one')"))
 TWO = Migration("two", ("INSERT INTO steps (name) VALUES ('two')",))
 BROKEN = Migration("two", ("INSERT INTO steps (name) VALUES ('half')", "no statement"))
+
+
+@needs_postgres
+async def test_switches_of_an_older_version_are_kept(database: Make, clock: FakeClock) -> None:
+    before = next(at for at, step in enumerate(MIGRATIONS) if step.name == "rejections beside switches")
+    rows = [("git", "", "", "ann", 1.5), ("git", "log", "a1", "ben", 2.5)]
+    await database(migrations=MIGRATIONS[:before]).run(
+        lambda connection: execute_each(connection, "INSERT INTO switches VALUES (%s, %s, %s, %s, %s)", rows)
+    )
+
+    archive = PostgresArchive(database(), clock)
+    await archive.write([SwitchRecord(server="git", name="log", definition="", who="ann", at=1.0)])
+
+    kept = [record async for record in archive.read("switch") if isinstance(record, SwitchRecord)]
+    assert [(*each.identity, each.who, each.at) for each in kept] == [
+        rows[0],
+        ("git", "log", "", "ann", 1.0),
+        rows[1],
+    ]
 
 
 @needs_postgres

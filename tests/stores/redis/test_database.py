@@ -15,6 +15,7 @@ from pegboard.clock import SYSTEM_CLOCK
 from pegboard.errors import ConfigError, StoreError
 from pegboard.habits import HabitKey
 from pegboard.model import Session
+from pegboard.records import SwitchRecord
 from pegboard.stores.backend import store_breaker
 from pegboard.stores.database import Migration
 from pegboard.stores.redis import (
@@ -112,6 +113,26 @@ async def test_what_was_there_before_there_were_stamps_counts_as_used_now(server
     assert used.pop(("key", "alice")) is None
     assert list(used) == [("git", "log"), ("day", "2026-01-01 alice")]
     assert all(abs(each - SYSTEM_CLOCK.time()) < 60 for each in used.values())
+
+
+@needs_redis
+async def test_switches_of_an_older_version_are_kept(server: Make, clock: FakeClock) -> None:
+    before = next(at for at, step in enumerate(MIGRATIONS) if step.name == "rejections beside switches")
+    old = server(migrations=MIGRATIONS[:before])
+    async with old.client() as client:
+        for field, value, at in (('["git", ""]', '["", "ann"]', 1.5), ('["git", "l\\u00e9"]', '["a1", "b\\n"]', 2.5)):
+            await client.hset(old.key("switches"), field, value)
+            await client.zadd(old.key("switches", "at"), {field: at})
+
+    archive = RedisArchive(server(), clock)
+    kept = [record async for record in archive.read("switch")]
+    removed = await archive.remove("switch", keys=[record.identity for record in kept])
+
+    assert kept == [
+        SwitchRecord(server="git", name="", definition="", who="ann", at=1.5),
+        SwitchRecord(server="git", name="lé", definition="a1", who="b\n", at=2.5),
+    ]
+    assert removed == 2
 
 
 @needs_redis

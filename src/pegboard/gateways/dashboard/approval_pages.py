@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +12,6 @@ from starlette.requests import Request
 from pegboard.gateways.dashboard.forms import definition_field
 from pegboard.gateways.mcp.gateway.host import Host
 from pegboard.model import Pin, ToolId, Wording
-from pegboard.records import SwitchRecord
 from pegboard.trust import ScanResult, scan_content
 from pegboard.trust.definition_changes import Part, changes
 
@@ -45,27 +43,30 @@ class ApprovalPages:
         pins = {tool: pin for tool, pin in (await store.get()).items() if pin.changed}
         chosen = sorted(tool for tool in pins if wanted in ("", tool.server))
         wordings = await store.wordings(chosen[:MOST_SHOWN])
-        off = self._host.switches.off
+        rejected = {tool for tool in chosen if self._host.switches.is_rejected(tool, pins[tool].seen)}
         return {
             "server": wanted,
             "servers": sorted({tool.server for tool in pins}),
             "pins": self._host.settings.pin_policy,
             "scan": self._host.settings.scan,
             "definitions": await asyncio.to_thread(
-                lambda: [shown(tool, pins[tool], wordings.get(tool, Wording()), off) for tool in chosen[:MOST_SHOWN]]
+                lambda: [
+                    shown(tool, pins[tool], wordings.get(tool, Wording()), rejected=tool in rejected)
+                    for tool in chosen[:MOST_SHOWN]
+                ]
             ),
             "more": max(0, len(chosen) - MOST_SHOWN),
         }
 
 
-def shown(tool: ToolId, pin: Pin, wording: Wording, off: Mapping[ToolId, SwitchRecord]) -> UnapprovedDefinition:
+def shown(tool: ToolId, pin: Pin, wording: Wording, *, rejected: bool) -> UnapprovedDefinition:
     """A definition as the page shows it. Run it on a thread: long texts take a while."""
     known = wording.seen is not None and (wording.approved is not None or pin.new)
     found = changes(wording.approved, wording.seen) if known and wording.seen is not None else None
     return UnapprovedDefinition(
         tool=tool,
         new=pin.new,
-        rejected=tool in off and off[tool].definition == pin.seen,
+        rejected=rejected,
         changes=None if found is None else [(each.place, each.parts) for each in found],
         findings=ScanResult() if wording.seen is None else scan_content(json.loads(wording.seen)),
         value=definition_field(tool, pin.seen),

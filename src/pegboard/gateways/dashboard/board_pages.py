@@ -10,7 +10,7 @@ from pegboard.errors import PegboardError
 from pegboard.events import ContentSuspected, DefinitionChanged, DefinitionSuspected, Event, ServerCrowds
 from pegboard.gateways.dashboard.activity_pages import latest_outcomes
 from pegboard.gateways.dashboard.budget_lines import BudgetSpending, budget_lines
-from pegboard.gateways.dashboard.forms import tool_field
+from pegboard.gateways.dashboard.forms import switch_field, tool_field
 from pegboard.gateways.dashboard.profile_comparison import ProfileComparison, compared
 from pegboard.gateways.dashboard.shown_settings import shown_settings
 from pegboard.gateways.key_expiry import lifetimes
@@ -124,8 +124,8 @@ class BoardPages:
             "left_out": max(0, len(lines) - MOST_TOOLS),
             "changed": sum(pin.changed for pin in pins.values()),
             "off": [
-                SwitchedLine(target=tool_field(tool), tool=tool, switch=switch)
-                for tool, switch in sorted(self._host.switches.off.items())
+                SwitchedLine(target=switch_field(switch), tool=ToolId(switch.server, switch.name), switch=switch)
+                for _, switch in sorted(self._host.switches.records.items())
             ],
             "used": await self._used_tools(),
             "outcomes": None if self._recorder is None else await latest_outcomes(self._recorder.store),

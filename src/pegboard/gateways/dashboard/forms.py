@@ -11,6 +11,7 @@ from starlette.requests import Request
 
 from pegboard.gateways.dashboard.dashboard_access import DashboardRefused
 from pegboard.model import Fingerprint, ToolId
+from pegboard.records import SwitchRecord
 
 MOST_BODY = 1024 * 1024
 """Bytes of a form: some thousand definitions to approve at once."""
@@ -57,6 +58,25 @@ def tool_field(tool: ToolId) -> str:
     return json.dumps(tool)
 
 
+def switch_field(switch: SwitchRecord) -> str:
+    """A switch as the value of a field: a tool, or a rejected definition of one.
+
+    >>> switch_of(switch_field(SwitchRecord(server="git", name="log", definition="a1", who="", at=0.0)))
+    (ToolId(server='git', name='log'), 'a1')
+    >>> switch_of(tool_field(ToolId("git", "log")))
+    (ToolId(server='git', name='log'), '')
+    """
+    tool = ToolId(switch.server, switch.name)
+    return definition_field(tool, Fingerprint(switch.definition)) if switch.definition else tool_field(tool)
+
+
+def switch_of(text: str) -> tuple[ToolId, str]:
+    """The tool, and the definition that was rejected, empty for a general switch. Raises DashboardRefused for a text
+    that `switch_field` has not made."""
+    server, name, *definition = _texts(text, 2, 3)
+    return ToolId(server, name), "".join(definition)
+
+
 def definition_field(tool: ToolId, seen: Fingerprint) -> str:
     """A definition as the value of a field: exactly the one that a page showed.
 
@@ -78,11 +98,11 @@ def definition_of(text: str) -> tuple[ToolId, Fingerprint]:
     return ToolId(server, name), Fingerprint(seen)
 
 
-def _texts(text: str, many: int) -> list[str]:
+def _texts(text: str, *many: int) -> list[str]:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
         found = None
-    if not isinstance(found, list) or len(found) != many or not all(isinstance(each, str) for each in found):
+    if not isinstance(found, list) or len(found) not in many or not all(isinstance(each, str) for each in found):
         raise DashboardRefused("The form does not say what it is about.", HTTPStatus.BAD_REQUEST)
     return [each.encode("utf-8", "replace").decode() for each in found]

@@ -8,7 +8,7 @@ from http import HTTPStatus
 
 from pegboard.audit_entries import AuditEntry, AuditOutcome
 from pegboard.gateways.dashboard.dashboard_access import OPERATOR, DashboardRefused, Viewer
-from pegboard.gateways.dashboard.forms import Fields, definition_of, last, text_of, tool_of
+from pegboard.gateways.dashboard.forms import Fields, definition_of, last, switch_of, text_of, tool_of
 from pegboard.gateways.mcp.gateway.host import Host
 from pegboard.gateways.mcp.transport.auth import InsufficientScope
 from pegboard.model import Fingerprint, ToolId
@@ -22,6 +22,7 @@ DONE: Mapping[str, str] = {
     "rejected": "Rejected: the definition is held back, whatever the policy says.",
     "off": "Switched off.",
     "on": "Switched on.",
+    "still": "Switched on; a definition that was rejected is held back still.",
     "erased": "Erased.",
     "none": "Nothing was chosen.",
 }
@@ -58,9 +59,8 @@ class OperatorActs:
             pins = self._host.parts.pins
             await pins.approve(for_every_user(chosen, await pins.get()))
         for tool, seen in chosen.items():
-            rejected = self._host.switches.off.get(tool)
-            if rejected is not None and rejected.definition == seen:
-                await self._host.switches.turn_on(tool)
+            if self._host.switches.is_rejected(tool, seen):
+                await self._host.switches.turn_on(tool, seen)
         await self._host.review()
         return f"approvals?done={'approved' if chosen else 'none'}"
 
@@ -80,10 +80,10 @@ class OperatorActs:
         return "tools?done=off"
 
     async def _switch_on(self, viewer: Viewer, fields: Fields) -> str:
-        tool = tool_of(last(fields, "target"))
-        await self._log(viewer, "switch on", tool)
-        await self._host.switches.turn_on(tool)
-        return "tools?done=on"
+        tool, definition = switch_of(last(fields, "target"))
+        await self._log(viewer, "switch on", tool, definition)
+        await self._host.switches.turn_on(tool, definition)
+        return f"tools?done={'still' if self._host.switches.is_rejected(tool) else 'on'}"
 
     async def _erase(self, viewer: Viewer, fields: Fields) -> str:
         mark = text_of(last(fields, "conversation"))

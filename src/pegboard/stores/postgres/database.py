@@ -118,6 +118,13 @@ MIGRATIONS = (
             "CREATE INDEX activity_of_a_tool ON activity USING gin ((called::jsonb) jsonb_path_ops)"
         ),
     ),
+    Migration(
+        "rejections beside switches",
+        (
+            "ALTER TABLE switches DROP CONSTRAINT switches_pkey",
+            "ALTER TABLE switches ADD PRIMARY KEY (server, name, definition)",
+        ),
+    ),
 )
 """Existing rows count as used when they are migrated."""
 

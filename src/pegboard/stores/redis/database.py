@@ -34,8 +34,21 @@ MIGRATIONS = (
     Migration("audit log"),
     Migration("rate limits"),
     Migration("kept results"),
+    Migration(
+        "rejections beside switches",
+        (
+            "local was, is = ARGV[2] .. ':switches', ARGV[2] .. ':switched'",
+            "for _, tool in ipairs(redis.call('HKEYS', was)) do "
+            "local value = redis.call('HGET', was, tool) "
+            r"""local definition = string.match(value, '^%[("[^"\\]*"), ') or '""' """
+            "local field = string.sub(tool, 1, -2) .. ', ' .. definition .. ']' "
+            "redis.call('HSET', is, field, value) "
+            "redis.call('ZADD', is .. ':at', redis.call('ZSCORE', was .. ':at', tool) or 0, field) end",
+        ),
+    ),
 )
-"""Statements are Lua, with the prefix of all keys in ARGV[2]. Existing rows count as used when they are migrated."""
+"""Statements are Lua, with the prefix of all keys in ARGV[2]. Existing rows count as used when they are migrated.
+Switches are copied: processes of an older version still read them where they were."""
 STEP = "if redis.call('SADD', KEYS[1], ARGV[1]) == 1 then {} end"
 
 

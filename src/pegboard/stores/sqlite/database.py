@@ -96,6 +96,16 @@ STATE_MIGRATIONS = (
         ),
     ),
     Migration("versions of pins", pin_versions("INTEGER")),
+    Migration(
+        "rejections beside switches",
+        (
+            "ALTER TABLE switches RENAME TO earlier_switches",
+            "CREATE TABLE switches (server TEXT, name TEXT, definition TEXT NOT NULL, who TEXT NOT NULL, "
+            "at REAL NOT NULL, PRIMARY KEY (server, name, definition)) WITHOUT ROWID",
+            "INSERT INTO switches SELECT server, name, definition, who, at FROM earlier_switches",
+            "DROP TABLE earlier_switches",
+        ),
+    ),
 )
 """Existing rows count as used when they are migrated. Files older than named migrations already have the tables of the
 first one, without averages."""
