@@ -206,14 +206,16 @@ class NotApproved(ToolNotAvailable):
     code = "definition_not_approved"
     http_status = 403
 
-    def __init__(self, tool: str, why: HeldBack) -> None:
+    def __init__(self, tool: str, why: HeldBack, *, pin: str = "") -> None:
+        """``pin`` is the name of its pin, if that is another one."""
+        pin = shlex.quote(pin or tool)
         super().__init__(
             tool,
             [],
             remedy="Try again in a moment: tools are admitted when the store of approved definitions answers."
             if why in ("pending", "unknown")
-            else f"The operator reviews it with `pegboard pins diff {shlex.quote(tool)}` and approves it with "
-            f"`pegboard pins approve {shlex.quote(tool)}`.",
+            else f"The operator reviews it with `pegboard pins diff {pin}` and approves it with "
+            f"`pegboard pins approve {pin}`.",
         )
         self.message = f"Tool {tool!r} is held back: {HELD_BACK[why]}."
         self.why = why

@@ -24,6 +24,7 @@ from pegboard.trust import crowds, only_order
 from pegboard.trust.approval_notices import ApprovalNotices
 from pegboard.trust.fingerprints import ScannedDefinition, ScannedDefinitions, text_of, texts_of
 from pegboard.trust.switches import Switches
+from pegboard.trust.tool_keys import KeyedPins, tool_key
 
 RETRY_SECONDS = 1.0
 """Seconds between retries, while the store does not know everything that is listed."""
@@ -57,7 +58,7 @@ class Approvals:
         pinned_as: Callable[[ToolId], ToolId] = lambda tool: tool,
         doubts: Callable[[str], bool] = lambda server: False,
     ) -> None:
-        self._store = store
+        self._store = KeyedPins(store)
         self._policy = policy
         self._scanning = scanning
         self._notices = ApprovalNotices(events, clock)
@@ -113,7 +114,7 @@ class Approvals:
         if self.is_off(tool, lambda: self._definition_of(tool)):
             raise SwitchedOff(str(tool))
         if tool in self._held_back:
-            raise NotApproved(str(tool), self._why(tool))
+            raise NotApproved(str(tool), self._why(tool), pin=str(tool_key(tool)))
 
     async def admit(self, tool: ToolId) -> None:
         """As `check`, but the store's answer is waited for if something was listed a moment ago."""
@@ -305,8 +306,15 @@ class Approvals:
         """Whether an operator has switched the tool off, for all or as it is pinned."""
         if self._switches is None or not self._switches.records:
             return False
-        pinned = self._pinned_as(tool)
-        return self._switches.is_off(tool, definition) or (pinned != tool and self._switches.is_off(pinned, definition))
+        pin = tool_key(tool)
+        return any(self._switches.is_off(name, definition) for name in {tool, pin, self._pinned_as(pin)})
+
+    def is_item_off(self, pin: ToolId, definition: Fingerprint) -> bool:
+        """The same for a prompt, resource or skill."""
+        switches = self._switches
+        return switches is not None and any(
+            switches.is_off(name, lambda: definition) for name in {pin, self._pinned_as(pin)}
+        )
 
     def _definition_of(self, tool: ToolId) -> Fingerprint:
         return self._definitions.of(self._catalog[tool]).fingerprint if tool in self._catalog else NEVER

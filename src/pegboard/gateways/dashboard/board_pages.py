@@ -21,6 +21,7 @@ from pegboard.settings import Settings
 from pegboard.settings.limit_settings import BudgetSettings, RateSettings
 from pegboard.spend_limits import BUDGET, day_of
 from pegboard.telemetry.activity_recorder import ActivityRecorder
+from pegboard.trust.tool_keys import tool_key
 from pegboard.upstreams.status import ServerStatus
 
 MOST_TOOLS = 500
@@ -106,7 +107,7 @@ class BoardPages:
                 description=tool.description,
                 tokens=catalog.token_counts[place],
                 statistics=statistics.get(tool.id),
-                pin=pins.get(tool.id),
+                pin=pins.get(tool_key(tool.id)),
             )
             for place, tool in enumerate(catalog.tools)
         ]

@@ -103,8 +103,7 @@ def _latest(before: Mapping[ToolId, T], new: Mapping[ToolId, T]) -> Mapping[Tool
 
 
 def pin_of(server: ServerName, kind: Kind, item: JsonObject) -> ToolId:
-    """The name of an item's pin. A tool of the same server with that very name shares it: of the two, the one that was
-    listed later counts as changed.
+    """The name of an item's pin. No tool has it (`pegboard.trust.tool_keys`).
 
     >>> str(pin_of(ServerName("notes"), "prompts", {"name": "review"}))
     'notes/prompts/review'

@@ -43,9 +43,7 @@ class ServerApprovals(Approvals):
             pinned_as=pinned_as,
             doubts=doubts,
         )
-        self.contents = ContentPins(
-            store, contents, events=events, clock=clock, is_off=lambda pin, seen: self.is_off(pin, lambda: seen)
-        )
+        self.contents = ContentPins(store, contents, events=events, clock=clock, is_off=self.is_item_off)
 
     def adopt(self, policy: PinPolicy, scanning: ScanPolicy = "off", contents: PinPolicy = "warn") -> None:
         """Use these policies from now on."""
