@@ -182,6 +182,18 @@ async def test_values_with_shared_parts_take_no_more_than_the_program_may(attemp
     assert done.calls == ()
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such limits")
+async def test_a_value_that_takes_long_to_write_takes_little_more_time_than_the_program_may() -> None:
+    program, _ = SHARED["a value of many lists"]
+    before = os.times()
+    done = await run(program, seconds=1.0, wait=600.0)
+    after = os.times()
+
+    assert done.outcome == "time"
+    taken = after.children_user + after.children_system - before.children_user - before.children_system
+    assert taken < 4, "1.5 seconds for each of the program's, one to start with, and 1.5 for other machines"
+
+
 @pytest.mark.requirement("programs.escapes")
 @pytest.mark.parametrize(
     ("program", "value"),

@@ -30,8 +30,8 @@ MEMORY = 4 * 1024**3
 ROOM, TIMES = 512 * 1024**2, 4
 """What this process may take while a program runs, in bytes and in times of the program's own memory: a value whose
 parts are shared in the sandbox has all of them here."""
-MORE_SECONDS = 5
-"""Seconds of processor time that this process may take beyond those of the program."""
+SHARE, AT_LEAST = 0.5, 0.5
+"""Processor time that this process may take while a program runs: a share of the program's own, and so many seconds."""
 TOO_LARGE = "A value of the program, the arguments of a call, or its result, take more memory than it may."
 LOOKUPS = 1_000
 """Host round trips that are no calls, such as reading an unknown name."""
@@ -296,7 +296,7 @@ def _limit_itself_to(memory: int, seconds: float) -> None:
     least, hard = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (min(least, taken + ROOM + TIMES * memory), hard))
     used = resource.getrusage(resource.RUSAGE_SELF)
-    _limit_time(math.ceil(used.ru_utime + used.ru_stime + seconds) + MORE_SECONDS, anew=True)
+    _limit_time(math.ceil(used.ru_utime + used.ru_stime + SHARE * seconds + AT_LEAST), anew=True)
 
 
 def _limit_time(seconds: int, *, anew: bool = False) -> None:
