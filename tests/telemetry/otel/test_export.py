@@ -214,6 +214,22 @@ def test_texts_and_numbers_that_no_collector_takes_are_replaced_and_the_export_g
     assert {labels[HTTP_METHOD] for labels, _ in collector.points(HTTP_DURATION)} == {"?", "GET"}
 
 
+def test_numbers_that_only_the_way_to_the_exporter_can_hold_are_the_greatest_of_the_collector() -> None:
+    with collecting() as collector:
+        export = OtelExport(ExportOptions(endpoint=collector.url, signals=SIGNALS))
+        export.start()
+        with export.tracer.start("GET /x", "server", {"least": -(2**63), "edge": 2**63, "greatest": 2**64 - 1}):
+            export.emit(CallRejected(at=1.0, tool="x", reason=2**63))  # type: ignore[arg-type]  # any number of an event
+        export.close(PATIENCE)
+
+    assert collector.span("GET /x", kind="server").attributes == {
+        "least": -(2**63),
+        "edge": 2**63 - 1,
+        "greatest": 2**63 - 1,
+    }
+    assert [attributes["pegboard.reason"] for _, attributes, _ in collector.logs] == [2**63 - 1]
+
+
 def test_an_event_that_no_record_can_be_made_of_is_lost_and_counted_and_the_export_goes_on(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

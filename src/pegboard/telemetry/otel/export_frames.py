@@ -79,6 +79,17 @@ def read(stream: BinaryIO) -> ExportFrame | None:
     return msgspec.msgpack.decode(body, type=ExportFrame)
 
 
+def within_range(attributes: dict[str, Any]) -> dict[str, Any]:
+    """The attributes with the nearest integers that OTLP has: MessagePack has those up to 2**64, too.
+
+    >>> within_range({"size": 2**63, "name": "x"})
+    {'size': 9223372036854775807, 'name': 'x'}
+    """
+    if any(isinstance(value, list) or (isinstance(value, int) and value > GREATEST) for value in attributes.values()):
+        return {name: _sendable(value) for name, value in attributes.items()}
+    return attributes
+
+
 def _sendable(value: Any) -> Any:
     """The value with "?" for each half of a surrogate pair, and the nearest integers that OTLP has.
 

@@ -36,7 +36,7 @@ from opentelemetry.trace import (
 
 from pegboard.telemetry.otel.conventions import SCHEMA_URL, SCOPE
 from pegboard.telemetry.otel.event_records import event_name, log_attributes
-from pegboard.telemetry.otel.export_frames import ExportFrame, LogRecord, SpanRecord
+from pegboard.telemetry.otel.export_frames import ExportFrame, LogRecord, SpanRecord, within_range
 from pegboard.telemetry.trace_spans import NO_SPAN, NO_TRACE
 
 KINDS = {"server": SpanKind.SERVER, "client": SpanKind.CLIENT}
@@ -73,7 +73,7 @@ class SdkRecords:
             context=_context(record.trace_id, record.span_id, remote=False, state=state),
             parent=above,
             resource=self._resource,
-            attributes=record.attributes,
+            attributes=within_range(record.attributes),
             links=[Link(_context(trace_id, span_id, remote=True)) for trace_id, span_id in record.links],
             kind=KINDS[record.kind],
             status=Status(StatusCode.ERROR, record.message or None) if record.error else Status(),
@@ -92,7 +92,7 @@ class SdkRecords:
             context=set_span_in_context(above) if above is not None else None,
             severity_text=number.name,
             severity_number=number,
-            attributes=log_attributes(record.kind, record.values),
+            attributes=within_range(log_attributes(record.kind, record.values)),
             event_name=event_name(record.kind),
         )
         return ReadableLogRecord(made, self._resource, self._scope)
