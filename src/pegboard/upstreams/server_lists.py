@@ -152,8 +152,8 @@ def why_unusable(tool: Tool, protocol: str, capabilities: JsonObject) -> str:
     headers). A name with NUL, or with half of a surrogate pair, or of more than a thousand bytes, cannot be kept in
     every store.
     """
-    if UNKEPT.search(tool.id.name):
-        return "its name has NUL or half of a surrogate pair."
+    if reason := why_unkept(tool.id.name):
+        return reason
     if (length := len(tool.id.name.encode())) > MOST_NAME_BYTES:
         return f"its name has {length:,} bytes."
     if needs_task(tool) and not (accepts_tasks(capabilities) or TASKS in extensions_of(capabilities)):
@@ -161,6 +161,11 @@ def why_unusable(tool: Tool, protocol: str, capabilities: JsonObject) -> str:
     if protocol in MODERN_PROTOCOL_VERSIONS and (invalid := find_invalid_x_mcp_header(tool.input_schema)):
         return f"its x-mcp-header is invalid ({invalid})."
     return ""
+
+
+def why_unkept(name: str) -> str:
+    """Why not every store can keep the name of a tool, prompt or resource; empty if they can."""
+    return "its name has NUL or half of a surrogate pair." if UNKEPT.search(name) else ""
 
 
 def needs_task(tool: Tool) -> bool:

@@ -3,7 +3,10 @@ from __future__ import annotations
 import asyncio
 
 from backends import Backend
-from pegboard.model import NEVER, Fingerprint, Pin, ToolId, Wording
+from pegboard.gateways.mcp.trust.content_pins import ContentPins, pin_of
+from pegboard.model import NEVER, Fingerprint, Pin, ServerName, ToolId, Wording
+from pegboard.stores import MemoryEvents
+from pegboard.testing import FakeClock
 
 LOG, NOW = ToolId("git", "log"), ToolId("time", "now")
 A, B, C = (Fingerprint(letter * 64) for letter in "abc")
@@ -152,3 +155,16 @@ async def test_every_process_sees_by_a_number_that_something_was_approved(backen
     assert approved != before
     await store.approve({NOW: C})
     assert await other.version() not in (before, approved)
+
+
+async def test_resources_of_long_addresses_and_odd_texts_are_pinned_and_hide_no_other(
+    backend: Backend, events: MemoryEvents, clock: FakeClock
+) -> None:
+    server, long = ServerName("files"), [f"https://a.example/{ending}" for ending in ("é" * 4_000, "é" * 3_999)]
+    given = [{"uri": uri, "name": "x"} for uri in (*long, "a://b")] + [{"uri": "a://c", "description": "\ud800"}]
+    pins = ContentPins(backend.pins(), "quarantine", events=events, clock=clock)
+
+    assert await pins.admitted(server, "resources", given) == given
+    changed = [each | {"name": "y"} for each in given]
+    assert await pins.admitted(server, "resources", changed) == []
+    assert len({pin_of(server, "resources", each) for each in given}) == len(given)

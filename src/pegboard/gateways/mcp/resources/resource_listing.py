@@ -13,6 +13,7 @@ import mcp_types as types
 from pegboard.model import JsonObject
 from pegboard.upstreams import Upstream
 from pegboard.upstreams.extension_requests import SKILLS, ExtensionRequest, extensions_of
+from pegboard.upstreams.server_lists import why_unkept
 
 LOGGER = logging.getLogger(__name__)
 
@@ -57,7 +58,8 @@ KINDS: Mapping[Kind, ListSpec] = MappingProxyType(
 
 
 async def read_list(upstream: Upstream, kind: Kind) -> Sequence[JsonObject]:
-    """All pages of a list (M9), up to the limits. A cursor that repeats ends the list.
+    """All pages of a list (M9), up to the limits, without items whose names cannot be kept in every store. A cursor
+    that repeats ends the list.
 
     Returns an empty list if the server does not support the request. Raises MCPError, UpstreamError.
     """
@@ -75,4 +77,15 @@ async def read_list(upstream: Upstream, kind: Kind) -> Sequence[JsonObject]:
         if cursor in seen:
             break
         seen.add(cursor)
-    return found
+    return _kept(upstream.spec.name, kind, found)
+
+
+def _kept(server: str, kind: Kind, items: Sequence[JsonObject]) -> Sequence[JsonObject]:
+    kept = []
+    for item in items:
+        name = str(item.get(KINDS[kind].identity, ""))
+        if reason := why_unkept(name):
+            LOGGER.warning("Of %s of server %s, %s is left out: %s", kind, server, ascii(name), reason)
+        else:
+            kept.append(item)
+    return kept

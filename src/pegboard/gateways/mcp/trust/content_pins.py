@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
@@ -15,6 +16,7 @@ from pegboard.gateways.mcp.resources.resource_listing import KINDS, Kind
 from pegboard.model import Fingerprint, JsonObject, Pin, ServerName, ToolId
 from pegboard.protocols import Clock, EventSink, Pins
 from pegboard.settings.storage import PinPolicy
+from pegboard.upstreams.server_lists import MOST_NAME_BYTES
 
 LOGGER = logging.getLogger(__name__)
 
@@ -22,6 +24,8 @@ PINNED = ("name", "title", "description", "arguments", "uri", "uriTemplate", "mi
 """What of an item is pinned: what a model reads, and the digests of a skill's files. Sizes and dates change by
 themselves."""
 
+SHOWN = 100
+"""Characters of a very long name that its pin has."""
 MOST_KEPT = 1_000
 """Items of one kind of a server that are remembered beside those that it lists now."""
 T = TypeVar("T")
@@ -77,7 +81,7 @@ class ContentPins:
         answer."""
         seen = {pin: print_of(item) for pin, item in items.items()}
         try:
-            pins = await self._store.put(seen, texts={pin: compact_json(_pinned(item)) for pin, item in items.items()})
+            pins = await self._store.put(seen, texts={pin: json.dumps(_pinned(item)) for pin, item in items.items()})
         except PegboardError as error:
             LOGGER.warning("Approved prompts and resources cannot be read: %s", error)
         else:
@@ -103,12 +107,16 @@ def _latest(before: Mapping[ToolId, T], new: Mapping[ToolId, T]) -> Mapping[Tool
 
 
 def pin_of(server: ServerName, kind: Kind, item: JsonObject) -> ToolId:
-    """The name of an item's pin. No tool has it (`pegboard.trust.tool_keys`).
+    """The name of an item's pin. No tool has it (`pegboard.trust.tool_keys`). Of an address that is longer than every
+    store takes it has the beginning and a hash.
 
     >>> str(pin_of(ServerName("notes"), "prompts", {"name": "review"}))
     'notes/prompts/review'
     """
-    return ToolId(server, f"{kind}/{item.get(KINDS[kind].identity, '')}")
+    name = f"{kind}/{item.get(KINDS[kind].identity, '')}"
+    if len(name.encode("utf-8", "surrogatepass")) > MOST_NAME_BYTES:
+        name = f"{name[:SHOWN]}…{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()}"
+    return ToolId(server, name)
 
 
 def print_of(item: JsonObject) -> Fingerprint:

@@ -1,0 +1,33 @@
+"""What is read of servers' lists of prompts and resources."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pegboard.gateways.mcp.resources.resource_listing import KINDS, Kind, read_list
+from pegboard.upstreams.limits import ListBudget, UpstreamLimits
+
+
+def listing(kind: Kind, items: Sequence[dict[str, Any]]) -> Any:
+    """A server that lists these."""
+
+    async def request(asked: object) -> dict[str, Any]:
+        return {kind: items}
+
+    return SimpleNamespace(
+        spec=SimpleNamespace(name="notes"), request=request, room=lambda: ListBudget(UpstreamLimits())
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_an_item_whose_name_has_nul_is_left_out(kind: Kind, caplog: pytest.LogCaptureFixture) -> None:
+    key = KINDS[kind].identity
+
+    found = await read_list(listing(kind, [{key: "a\0b"}, {key: "a://b"}]), kind)
+
+    assert found == [{key: "a://b"}]
+    assert rf"Of {kind} of server notes, 'a\x00b' is left out: its name has NUL or half" in caplog.text
