@@ -126,6 +126,16 @@ def replace_file(draft: Path, target: Path) -> None:
             return
 
 
+def mode_in_place_of(path: Path) -> int:
+    """The mode of a file, or that which a new one would get: that of a draft which replaces it. Not for
+    several threads."""
+    if path.exists():
+        return path.stat().st_mode & 0o777
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
+
+
 def publish_file(draft: Path, target: Path) -> None:
     """Let a finished file appear under a name that must be free. Raises FileExistsError. The draft may stay."""
     if is_windows():

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,22 @@ def test_a_second_sync_of_the_same_servers_writes_nothing(tmp_path: Path) -> Non
     assert (first.added, second.is_unchanged, second.servers) == (50, True, 50)
     assert (path.stat().st_ino, path.read_bytes()) == (inode, data)
     assert read_snapshot(path).read_at.year > 2000  # when it was last read, not when it last changed
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has other rights")
+def test_whoever_may_read_a_snapshot_may_read_the_next_one(tmp_path: Path) -> None:
+    path, link, new = (tmp_path / name for name in ("registry.json", "link.json", "new.json"))
+    write_snapshot(path, gathered(entry()), "a")
+    link.symlink_to(path)
+    new.touch()
+    assert path.stat().st_mode == new.stat().st_mode, "a new one is as other new files"
+    for mode in (0o640, 0o604, 0o600):
+        path.chmod(mode)
+        write_snapshot(link, gathered(entry(), entry(f"io.example/wind{mode}")), "a")
+        assert path.stat().st_mode & 0o777 == mode
+
+    assert link.is_symlink()
+    assert len(read_snapshot(path).listings) == 2
 
 
 @pytest.mark.requirement("registry.snapshot")

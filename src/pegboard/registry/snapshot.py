@@ -145,15 +145,17 @@ def _line(value: Mapping[str, Any]) -> str:
 
 
 def _replace(path: Path, data: bytes) -> None:
-    """Raises StoreError."""
+    """Whoever may read the file may read the new one; a link is kept. Raises StoreError."""
     temporary = ""
     try:
+        path = path.resolve()
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(descriptor)
+        Path(temporary).chmod(operating_system.mode_in_place_of(path))
         operating_system.replace_file(Path(temporary), path)
     except OSError as error:
         with suppress(OSError):

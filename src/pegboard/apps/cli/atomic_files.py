@@ -136,7 +136,7 @@ def staged(target: Path, *, private: bool = False) -> Iterator[IO[bytes]]:
             file.flush()
             os.fsync(descriptor)
         if not private:
-            temporary.chmod(_mode(place))
+            temporary.chmod(operating_system.mode_in_place_of(place))
         operating_system.replace_file(temporary, place)
     except OSError as error:
         raise ConfigError(
@@ -146,12 +146,3 @@ def staged(target: Path, *, private: bool = False) -> Iterator[IO[bytes]]:
         if temporary is not None:
             with suppress(OSError):
                 temporary.unlink(missing_ok=True)
-
-
-def _mode(path: Path) -> int:
-    """The mode of a file, or that which a new one would get."""
-    if path.exists():
-        return path.stat().st_mode & 0o777
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask
