@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from pegboard.model import Fingerprint, Pin, ToolId
 
@@ -22,6 +22,18 @@ def shared_pin(tool: ToolId) -> ToolId:
     ToolId(server='github@', name='fork')
     """
     return own_pin(tool, "")
+
+
+def of_every_user(pin: ToolId, servers: Collection[str]) -> ToolId:
+    """By which id a definition with this pin is rejected, for all users: that of the tool on one of the ``servers``.
+
+    >>> str(of_every_user(ToolId("github@ann@a.example", "fork"), ["git", "github"]))
+    'github/fork'
+    """
+    if pin.server in servers:
+        return pin
+    named = (server for server in servers if pin.server.startswith(f"{server}{MARK}"))
+    return ToolId(next(named, pin.server), pin.name)
 
 
 def for_every_user(approved: Mapping[ToolId, Fingerprint], known: Mapping[ToolId, Pin]) -> dict[ToolId, Fingerprint]:

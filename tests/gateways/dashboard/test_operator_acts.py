@@ -240,6 +240,27 @@ async def test_a_rejected_definition_stays_rejected_when_its_tool_is_switched_of
     assert "Switch on: bank/transfer, one definition" in page
 
 
+async def test_a_definition_that_one_user_is_listed_is_rejected_for_all(
+    gateway_of: OpenGateway, tmp_path: Path
+) -> None:
+    anns, poisoned = ToolId("bank@ann@a.example", "transfer"), Fingerprint("f" * 64)
+    async with gateway_of(**bank(tmp_path, TRANSFER)) as gateway:
+        host = host_of(gateway)
+        for seen in (Fingerprint("a" * 64), poisoned):
+            await host.parts.pins.put({anns: seen})
+        data = await form(gateway, "approvals") | {"definition": definition_field(anns, poisoned)}
+
+        await act(gateway, "reject", data)
+        rejected = host.switches.is_off(PAY, lambda: poisoned)
+        page = (await gateway.http.get("/ui/approvals")).text
+        await act(gateway, "approve", data)
+        approved = not host.switches.records
+
+    assert rejected
+    assert approved
+    assert '<span class="tag bad">rejected</span>' in page
+
+
 async def test_only_the_definition_that_was_shown_is_approved(gateway_of: OpenGateway, tmp_path: Path) -> None:
     async with gateway_of(**bank(tmp_path, TRANSFER), pins="quarantine") as gateway:
         await names(gateway)

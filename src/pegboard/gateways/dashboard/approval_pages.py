@@ -14,6 +14,7 @@ from pegboard.gateways.mcp.gateway.host import Host
 from pegboard.model import Pin, ToolId, Wording
 from pegboard.trust import ScanResult, scan_content
 from pegboard.trust.definition_changes import Part, changes
+from pegboard.trust.every_user import of_every_user
 
 MOST_SHOWN = 200
 
@@ -43,7 +44,12 @@ class ApprovalPages:
         pins = {tool: pin for tool, pin in (await store.get()).items() if pin.changed}
         chosen = sorted(tool for tool in pins if wanted in ("", tool.server))
         wordings = await store.wordings(chosen[:MOST_SHOWN])
-        rejected = {tool for tool in chosen if self._host.switches.is_rejected(tool, pins[tool].seen)}
+        is_rejected, servers = self._host.switches.is_rejected, self._host.settings.servers
+        rejected = {
+            tool
+            for tool in chosen
+            if any(is_rejected(each, pins[tool].seen) for each in (tool, of_every_user(tool, servers)))
+        }
         return {
             "server": wanted,
             "servers": sorted({tool.server for tool in pins}),

@@ -13,7 +13,7 @@ from pegboard.gateways.mcp.gateway.host import Host
 from pegboard.gateways.mcp.transport.auth import InsufficientScope
 from pegboard.model import Fingerprint, ToolId
 from pegboard.telemetry.activity_recorder import ActivityRecorder
-from pegboard.trust.every_user import for_every_user
+from pegboard.trust.every_user import for_every_user, of_every_user
 
 LOGGER = logging.getLogger(__name__)
 
@@ -59,8 +59,9 @@ class OperatorActs:
             pins = self._host.parts.pins
             await pins.approve(for_every_user(chosen, await pins.get()))
         for tool, seen in chosen.items():
-            if self._host.switches.is_rejected(tool, seen):
-                await self._host.switches.turn_on(tool, seen)
+            for each in (tool, self._rejected_as(tool)):
+                if self._host.switches.is_rejected(each, seen):
+                    await self._host.switches.turn_on(each, seen)
         await self._host.review()
         return f"approvals?done={'approved' if chosen else 'none'}"
 
@@ -68,8 +69,11 @@ class OperatorActs:
         chosen = await self._chosen(fields)
         for tool, seen in chosen.items():
             await self._log(viewer, "reject", tool, seen)
-            await self._host.switches.turn_off(tool, who=viewer.name, definition=seen)
+            await self._host.switches.turn_off(self._rejected_as(tool), who=viewer.name, definition=seen)
         return f"approvals?done={'rejected' if chosen else 'none'}"
+
+    def _rejected_as(self, pin: ToolId) -> ToolId:
+        return of_every_user(pin, self._host.settings.servers)
 
     async def _switch_off(self, viewer: Viewer, fields: Fields) -> str:
         tool = tool_of(last(fields, "target"))
