@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pegboard.apps.cli import consent
-from pegboard.apps.cli.configs import given, given_or_usual, own_files, own_files_that_stay
+from pegboard.apps.cli.configs import given, given_or_usual, own_files, own_files_agreed
 from pegboard.errors import ConfigError
 from pegboard.settings.client_configs import is_pegboard
 from pegboard.settings.server_spec import ServerSpec
@@ -70,4 +70,4 @@ def test_nor_does_a_pegboard_toml_of_the_current_folder(servers_file: Callable[.
     assert given_or_usual([project]).settings.encoder.base_url == "http://elsewhere"
     assert own_files() == [Path("pegboard.toml")]
     with pytest.raises(ConfigError, match=r"belongs to the current project .* \(encoder\)"):
-        own_files_that_stay()
+        own_files_agreed()

@@ -12,11 +12,29 @@ import tomli_w
 from typer.testing import CliRunner
 
 from pegboard.apps.cli import app, consent
-from pegboard.apps.cli.configs import HARMLESS, SENDING, given_or_usual
+from pegboard.apps.cli.configs import HARMLESS, SENDING, given_or_usual, own_files, own_files_agreed
 from pegboard.errors import ConfigError
 from pegboard.settings import Settings
 from pegboard.settings.client_files import own_file
 
+ON_WHAT_IS_KEPT = [
+    ["state", "show"],
+    ["state", "forget", "--lessons"],
+    ["pins"],
+    ["pins", "approve", "*"],
+    ["report"],
+    ["keys", "list"],
+    ["keys", "rotate", "alice"],
+    ["audit-log"],
+    ["shadow", "--forget"],
+    ["whoami"],
+    ["logout", "--all"],
+    ["logs"],
+    ["top"],
+    ["ui"],
+    ["registry", "list"],
+    ["replay", "log.jsonl"],
+]
 FILES = [".mcp.json", ".cursor/mcp.json", ".vscode/mcp.json", "pegboard.toml"]
 
 
@@ -178,3 +196,50 @@ def test_no_command_starts_a_projects_servers_unasked(project: Path, command: li
 
     assert not mark.exists()
     assert "belongs to the current project" in result.output
+
+
+@pytest.mark.parametrize("theirs", ['state_dir = "theirs"', 'state = "sqlite:///theirs/x.db"'], ids=["folder", "url"])
+@pytest.mark.parametrize("command", ON_WHAT_IS_KEPT, ids=" ".join)
+def test_no_command_takes_a_store_that_a_projects_file_names_unasked(
+    project: Path, command: list[str], theirs: str
+) -> None:
+    (project / "log.jsonl").touch()
+    (project / "pegboard.toml").write_text(theirs)
+    result = CliRunner().invoke(app, [*command, "--json"])
+
+    assert result.exit_code == 2
+    assert "'pegboard.toml' belongs to the current project and sets" in result.output
+    assert "`--config pegboard.toml` uses it" in result.output
+    assert not (project / "theirs").exists()
+
+
+def test_a_projects_store_is_taken_once_the_user_has_allowed_it_and_what_is_harmless_needs_no_question(
+    project: Path, answers: list[str]
+) -> None:
+    path = project / "pegboard.toml"
+    path.write_text('state_dir = "theirs"')
+    answers[:] = ["no", "yes"]
+
+    with pytest.raises(ConfigError, match="sets state_dir, which you have not allowed"):
+        own_files_agreed()
+    assert own_files_agreed() == own_files_agreed() == own_files()
+    assert answers == []
+
+    path.write_text('k = 3\n[toolsets.some]\ntools = ["*"]\n')
+    assert own_files_agreed() == own_files()
+
+
+def test_servers_of_a_projects_file_are_asked_about_where_they_would_start_or_the_answer_would_allow_them(
+    project: Path, answers: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = put(project / "pegboard.toml", theirs={"command": "theirs"})
+    assert own_files_agreed() == own_files()
+    answers[:] = ["no", "no"]
+    with pytest.raises(ConfigError, match="starts servers, which you have not allowed"):
+        own_files_agreed(starts=True)
+
+    path.write_text('state_dir = "theirs"\n' + path.read_text())
+    capsys.readouterr()
+    with pytest.raises(ConfigError, match="sets state_dir"):
+        own_files_agreed()
+    assert "'theirs': 'theirs'" in capsys.readouterr().err

@@ -12,6 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from typer.testing import Result
 
+from pegboard.apps.cli import consent
 from registry_entries import REAL, entry, real_entries
 
 Run = Callable[..., Result]
@@ -71,6 +72,7 @@ def test_a_synced_registry_is_listed_searched_and_shown(run: Run, run_json: RunJ
 
 def test_the_configured_snapshot_is_written_and_read(run: Run, run_json: RunJson, machine: Path) -> None:
     (machine / "pegboard.toml").write_text('registry = "team.json"\n')
+    consent.remember([machine / "pegboard.toml"])
     (machine / "one.json").write_text(json.dumps(entry()))
 
     assert run("registry", "sync", "one.json").exit_code == 0

@@ -218,10 +218,10 @@ async def _opened(settings: Settings, place: str | None) -> AsyncIterator[AuditL
 
 
 def _settings(config: Configs) -> Settings:
-    from pegboard.apps.cli.configs import own_files
+    from pegboard.apps.cli.configs import own_files_agreed
     from pegboard.settings import load_settings
 
-    return load_settings(config or own_files())
+    return load_settings(config or own_files_agreed())
 
 
 def _time(option: str, text: str | None) -> str:

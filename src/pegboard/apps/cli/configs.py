@@ -145,15 +145,24 @@ def why_refused(path: Path) -> str:
     return "" if may else consent.refusal(whole)
 
 
-def own_files_that_stay() -> list[Path]:
-    """As `own_files`. Raises ConfigError for one of the current project that names where data and keys are sent: only
-    who names it with --config wants that."""
+def own_files_agreed(*, starts: bool = False) -> list[Path]:
+    """As `own_files`, for a command that reads or changes what is kept: the file names the store. Its servers are asked
+    about, too, if the command ``starts`` them. Raises ConfigError for a file of the current project that is not
+    harmless and that the user has not allowed."""
     for path in own_files():
-        if elsewhere := _sends_elsewhere(path.absolute()):
+        whole, remedy = path.absolute(), f"`--config {path}` uses it; in another folder, your own configuration counts."
+        if elsewhere := _sends_elsewhere(whole):
             raise ConfigError(
                 f"{str(path)!r} belongs to the current project and sets where data and keys are sent "
                 f"({', '.join(elsewhere)}).",
-                remedy=f"`--config {path}` uses it.",
+                remedy=remedy,
+            )
+        options = read_file(path).keys() - HARMLESS
+        asked = load_settings([path]).servers if starts or options else {}
+        if not consent.may_use(whole, asked, options):
+            what = f"sets {', '.join(sorted(options))}" if options else "starts servers"
+            raise ConfigError(
+                f"{str(path)!r} belongs to the current project and {what}, which you have not allowed.", remedy=remedy
             )
     return own_files()
 

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pegboard.activity_entries import ActivityEntry, ActivityQuery
-from pegboard.apps.cli.configs import own_files
+from pegboard.apps.cli.configs import own_files, own_files_agreed
 from pegboard.clock import SYSTEM_CLOCK
 from pegboard.errors import ConfigError
 from pegboard.extras import required
@@ -40,7 +40,7 @@ async def happened(files: Sequence[Path] | None, url: str | None, *, since: floa
         async for batch in _served(address, since):
             yield batch
         return
-    settings = load_settings(files or own_files())
+    settings = load_settings(files or own_files_agreed())
     if settings.activity.keep != "store":
         raise ConfigError(
             "No `pegboard serve` runs with this configuration, and no activity is in a store.",

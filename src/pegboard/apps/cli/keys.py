@@ -105,12 +105,12 @@ def rotate(
     """
     import tomli_w
 
-    from pegboard.apps.cli.configs import own_files
+    from pegboard.apps.cli.configs import own_files_agreed
     from pegboard.apps.cli.output import print_json
     from pegboard.gateways.access_keys import hashed, new_key
     from pegboard.settings import load_settings
 
-    settings = load_settings(config or own_files())
+    settings = load_settings(config or own_files_agreed())
     section = "access" if mcp or name not in settings.llm.keys else "llm.keys"
     found = settings.access.get(name) if section == "access" else settings.llm.keys[name]
     if found is None:
@@ -135,7 +135,7 @@ def rotate(
 @app.command("list", epilog=LIST_EXAMPLES)
 def list_(config: Configs = None, as_json: Json = False, verbose: Verbose = False) -> None:
     """List the configured keys and tokens by name, and when each of them ends."""
-    from pegboard.apps.cli.configs import own_files
+    from pegboard.apps.cli.configs import own_files_agreed
     from pegboard.apps.cli.output import cells, plain, print_json, stdout, table
     from pegboard.clock import SYSTEM_CLOCK
     from pegboard.gateways.key_expiry import lifetimes
@@ -150,7 +150,7 @@ def list_(config: Configs = None, as_json: Json = False, verbose: Verbose = Fals
             "expires": None if each.expires is None else _text(datetime.fromtimestamp(each.expires, UTC)),
             "state": each.state(now),
         }
-        for each in lifetimes(load_settings(config or own_files()))
+        for each in lifetimes(load_settings(config or own_files_agreed()))
     ]
     if as_json:
         print_json({"keys": found})
@@ -167,13 +167,13 @@ def list_(config: Configs = None, as_json: Json = False, verbose: Verbose = Fals
 @app.command("check", epilog=CHECK_EXAMPLES)
 def check(config: Configs = None, as_json: Json = False, verbose: Verbose = False) -> None:
     """Read a key from standard input and print its name and rights. Exits with 1 if the key is unknown."""
-    from pegboard.apps.cli.configs import own_files
+    from pegboard.apps.cli.configs import own_files_agreed
     from pegboard.apps.cli.output import print_json
     from pegboard.gateways.llm.proxy.keys import Keys
     from pegboard.gateways.mcp.transport.auth import Access
     from pegboard.settings import load_settings
 
-    settings = load_settings(config or own_files())
+    settings = load_settings(config or own_files_agreed())
     configured = settings.llm.keys
     key = (getpass("Key: ") if sys.stdin.isatty() else sys.stdin.readline()).strip()
     name = Keys(configured).name_of(key)

@@ -198,11 +198,11 @@ def _fits(tool: ToolId, pattern: str) -> bool:
 
 async def _on_store(files: Sequence[Path], work: Callable[[Pins], Awaitable[T]]) -> T:
     """The result of ``work`` on the pins of these configurations, or of the default one."""
-    from pegboard.apps.cli.configs import given, own_files
+    from pegboard.apps.cli.configs import given, own_files_agreed
     from pegboard.clock import SystemClock
     from pegboard.stores.state import open_state
 
-    state = open_state(given(files or own_files()).settings, SystemClock())
+    state = open_state(given(files or own_files_agreed()).settings, SystemClock())
     try:
         return await work(state.pins)
     finally:

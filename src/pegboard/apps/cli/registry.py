@@ -210,9 +210,9 @@ async def _found(settings: Settings, words: str, limit: int, replaced: Replaced)
 
 
 def _settings(config: list[Path] | None) -> Settings:
-    from pegboard.apps.cli.configs import given, own_files
+    from pegboard.apps.cli.configs import given, own_files_agreed
 
-    return given(config or own_files()).settings
+    return given(config or own_files_agreed()).settings
 
 
 def _path(settings: Settings) -> Path:

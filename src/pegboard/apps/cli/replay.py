@@ -84,11 +84,11 @@ def replay(
     recall: the share of the models' calls whose tool is kept. The difference has a 95% interval. Lines that cannot be
     read are reported and skipped.
     """
-    from pegboard.apps.cli.configs import own_files_that_stay
+    from pegboard.apps.cli.configs import own_files_agreed
     from pegboard.settings import load_settings
 
     stderr_log.set_level(None)
-    outcome = asyncio.run(run(log, load_settings(config or own_files_that_stay()), context.obj))
+    outcome = asyncio.run(run(log, load_settings(config or own_files_agreed()), context.obj))
     if as_json:
         print_json(payload(outcome))
     else:

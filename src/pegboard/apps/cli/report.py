@@ -16,7 +16,7 @@ from pegboard.activity_entries import DAY_SECONDS, ActivityQuery, ActivityTotals
 from pegboard.activity_export import FORMATS, decisions
 from pegboard.activity_report import GROUPED, ActivityReport, activity_report
 from pegboard.apps.cli.atomic_files import staged
-from pegboard.apps.cli.configs import own_files
+from pegboard.apps.cli.configs import own_files_agreed
 from pegboard.apps.cli.options import Configs, Json, Verbose, examples
 from pegboard.apps.cli.output import cells, plain, print_json, stdout, table
 from pegboard.clock import SYSTEM_CLOCK
@@ -94,7 +94,7 @@ async def _write_decisions(files: Sequence[Path] | None, first: int, path: Path)
 @asynccontextmanager
 async def _store(files: Sequence[Path] | None) -> AsyncIterator[Activity]:
     """Raises ConfigError if activity is in no store."""
-    settings = load_settings(files or own_files())
+    settings = load_settings(files or own_files_agreed())
     if settings.activity.keep != "store":
         raise ConfigError(
             f"Activity is not in a store: [activity] keep is {settings.activity.keep!r}.",

@@ -46,11 +46,11 @@ def shadow(
     would have been removed is a miss; recall is the share of calls that are not misses, with its 95% interval. Counts
     are kept per upstream, model, key and policy, on this machine.
     """
-    from pegboard.apps.cli.configs import own_files
+    from pegboard.apps.cli.configs import own_files_agreed
     from pegboard.settings import load_settings
     from pegboard.telemetry.shadow_counts import FILE, ShadowCounts
 
-    counts = ShadowCounts(load_settings(config or own_files()).state_dir / FILE)
+    counts = ShadowCounts(load_settings(config or own_files_agreed()).state_dir / FILE)
     if forget:
         removed = counts.forget()
         if as_json:

@@ -14,7 +14,7 @@ from typing import IO, Any
 import numpy as np
 
 from pegboard.apps.cli.atomic_files import staged
-from pegboard.apps.cli.configs import own_files
+from pegboard.apps.cli.configs import own_files_agreed
 from pegboard.clock import SYSTEM_CLOCK
 from pegboard.errors import ConfigError
 from pegboard.evaluation.progress_bar import bar
@@ -59,7 +59,7 @@ class OpenStore:
 
 @asynccontextmanager
 async def opened(files: Sequence[Path] | None) -> AsyncIterator[OpenStore]:
-    settings = load_settings(files or own_files())
+    settings = load_settings(files or own_files_agreed())
     state = open_state(settings, SYSTEM_CLOCK)
     try:
         yield OpenStore(settings=settings, state=state, about=await state.archive.about())

@@ -34,10 +34,10 @@ def ui(
     that used it sees the pages, until Ctrl-C ends them. Decisions are there if gateways keep them with
     `[activity] keep = "store"`.
     """
-    from pegboard.apps.cli.configs import given, own_files
+    from pegboard.apps.cli.configs import given, own_files_agreed
     from pegboard.gateways.dashboard.local_dashboard import local_settings, serve_dashboard
 
-    settings = local_settings(given(config or own_files()).settings, port)
+    settings = local_settings(given(config or own_files_agreed(starts=True)).settings, port)
 
     def started(url: str) -> None:
         sys.stdout.write((json.dumps({"url": url}) if as_json else f"The dashboard is at {url}") + "\n")

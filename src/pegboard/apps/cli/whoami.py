@@ -61,7 +61,7 @@ def state(summary: CredentialSummary, now: float, user: str = "") -> str:
 
 def settings_of(files: Sequence[Path] | None) -> Settings:
     """The settings of these files; of the user's own configuration if there are none."""
-    from pegboard.apps.cli.configs import own_files
+    from pegboard.apps.cli.configs import own_files_agreed
     from pegboard.settings import load_settings
 
-    return load_settings(files or own_files())
+    return load_settings(files or own_files_agreed())
