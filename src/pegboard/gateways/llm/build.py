@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, closing, suppress
+from weakref import WeakSet, WeakValueDictionary
 
 from pegboard.call_charges import CallCharges
 from pegboard.caller_limits import RateLimiter
@@ -137,7 +138,8 @@ class Filters:
     Close them at the end.
 
     Each upstream has its own share of the vector cache (the gateway article): an upstream with many tools does not
-    evict another's vectors.
+    evict another's vectors. The boards of a configuration are dropped when no application with its filters is left,
+    which its requests under way hold.
     """
 
     def __init__(
@@ -149,12 +151,12 @@ class Filters:
         self._turn_statistics = turn_statistics
         self._vectors = ToolEmbeddings()
         self._histories = ProviderHistories(answers=AnswerStore(parts.sessions))
-        self._boards: list[BoardCache] = []
-        self._selectors: dict[tuple[str, str], Selector] = {}
+        self._boards: WeakSet[BoardCache] = WeakSet()
+        self._selectors: WeakValueDictionary[tuple[str, str], Selector] = WeakValueDictionary()
 
     def of(self, settings: Settings) -> dict[str, RequestFilter]:
-        """The filters by upstream. What is known of an upstream is kept as long as the ranking settings stay the
-        same."""
+        """The filters by upstream. What is known of an upstream is kept as long as the ranking settings stay the same
+        and the filters are in use."""
         chosen, items = settings.llm, SearchedItems(own=item_search(settings.items), servers=self._servers)
         return {
             name: RequestFilter(
@@ -173,14 +175,15 @@ class Filters:
 
     def _selector(self, upstream: str, settings: Settings) -> Selector:
         key = upstream, repr([getattr(settings, name) for name in RANKED_BY])
-        if key not in self._selectors:
+        found = self._selectors.get(key)
+        if found is None:
             boards = BoardCache(boards_of_requests(settings, self._parts, self._vectors.of(upstream)))
-            self._boards.append(boards)
-            self._selectors[key] = Selector(boards, self._clock, self._turn_statistics)
-        return self._selectors[key]
+            self._boards.add(boards)
+            found = self._selectors[key] = Selector(boards, self._clock, self._turn_statistics)
+        return found
 
     async def aclose(self) -> None:
-        for boards in self._boards:
+        for boards in tuple(self._boards):
             await boards.close()
 
 
