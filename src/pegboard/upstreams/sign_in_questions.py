@@ -87,8 +87,14 @@ class SignInQuestions:
         key = (spec.name, user)
         found = self._under_way.get(key)
         if found is None or found.task.done():
-            found = self._under_way[key] = _SignIn(self._sign_ins, spec, user)
+            begun = found = self._under_way[key] = _SignIn(self._sign_ins, spec, user)
+            begun.task.add_done_callback(lambda _: self._ended(key, begun))
         return found
+
+    def _ended(self, key: tuple[str, str], ended: _SignIn) -> None:
+        """Forget it; whoever waits for it holds it. Another one may have begun since it was done."""
+        if self._under_way.get(key) is ended:
+            del self._under_way[key]
 
 
 def _opens_pages(origin: Origin) -> bool:
