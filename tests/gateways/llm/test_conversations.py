@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from pegboard.gateways.llm.conversation.history import ConversationHistory, Stag
 from pegboard.gateways.llm.conversation.store import Conversations, ConversationThread, thread_of
 from pegboard.gateways.llm.formats.protocol import LlmRequest
 from pegboard.gateways.llm.selection.cache_aware_selection import ConversationState
+from pegboard.habits import habits_of
 from pegboard.testing import FakeClock
 
 CHAT = "openai_chat"
@@ -150,6 +152,21 @@ def test_the_oldest_conversations_are_forgotten() -> None:
     found = [held(conversations, "me", chat(f"hello {number}", "go on")) for number in range(3)]
 
     assert found == [None, {0}, {0}]
+
+
+@pytest.mark.parametrize("key", ["", "eve"])
+def test_no_caller_makes_the_conversations_of_others_be_forgotten(key: str) -> None:
+    """A key is one caller, whatever other credentials it sends."""
+    conversations = Conversations(FakeClock(), capacity=4)
+    sent(conversations, "me", chat("hello"), 0, 1, 2, 3)
+    for number in range(9):
+        owner = f"owner {number}" if key else "you"
+        request = chat(f"hello {number}", model=f"model {number}")
+        turn = replace(request.turn, habits=habits_of(key, owner))
+        sent(conversations, owner, replace(request, turn=turn), 0, 1, 2, 3)
+
+    assert held(conversations, "me", chat("hello", "go on")) == {0, 1, 2, 3}
+    assert known(conversations, "me", chat("something else")).whole_idle == 0
 
 
 @pytest.mark.parametrize("name", FORMATS)

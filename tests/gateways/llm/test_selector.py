@@ -379,6 +379,20 @@ def test_histories_belong_to_their_owners_and_the_oldest_are_forgotten() -> None
     assert histories.resumed("me", gone).continues == "resp_0"
 
 
+def test_no_caller_makes_the_histories_of_others_be_forgotten() -> None:
+    histories = ProviderHistories(capacity=4)
+    request = parsed("openai_responses", asking("openai_responses", "Hello"))
+    histories.remember("me", "resp_0", request, [], caller="me")
+    histories.ended("me", ["early"], "resp_0", "me")
+    for number in range(9):
+        histories.remember(f"owner {number} of eve", "resp_1", request, [], caller="eve")
+        histories.ended(f"owner {number} of eve", ["early"], "resp_1", "eve")
+    later = parsed("openai_responses", asking("openai_responses", "And?", previous_response_id="resp_0"))
+
+    assert histories.resumed("me", later).continues is None
+    assert histories.last_of("me", "early") == "resp_0"
+
+
 @formats
 async def test_the_request_leaves_with_the_tools_that_were_picked(selector: Selector, name: str) -> None:
     request = parsed(name, described(name, "convert an amount of money"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
@@ -11,6 +10,7 @@ from itertools import accumulate, pairwise
 from pegboard.gateways.llm.conversation.answer_store import AnswerStore, KeptAnswer
 from pegboard.gateways.llm.formats.protocol import KeptSearches, LlmRequest, OpenCall
 from pegboard.model import Message, Part, Turn
+from pegboard.owner_cache import OwnerCache
 from pegboard.retrieval import QUERIES, QueryKind
 from pegboard.retrieval.query import edges
 
@@ -153,7 +153,8 @@ class ProviderHistory:
 
 
 class ProviderHistories:
-    """The last ``capacity`` answers, by owner and the provider's id.
+    """The last ``capacity`` answers, by owner and the provider's id. The ``caller`` with most of them loses its oldest:
+    the name of a gateway key, under which there may be many owners; without a key, the owner.
 
     A request that continues an unknown answer is left alone (`tool_choice.left_alone`), and so is one in a
     `conversation`, to which others may have added anything. What searches left behind is also in ``answers``, for other
@@ -161,10 +162,9 @@ class ProviderHistories:
     """
 
     def __init__(self, capacity: int = 10_000, answers: AnswerStore | None = None) -> None:
-        self._capacity = capacity
         self._answers = answers
-        self._known: OrderedDict[tuple[str, str], ProviderHistory] = OrderedDict()
-        self._last: OrderedDict[tuple[str, str], str] = OrderedDict()
+        self._known = OwnerCache[tuple[str, str], ProviderHistory](capacity)
+        self._last = OwnerCache[tuple[str, str], str](capacity)
 
     def resumed(self, owner: str, request: LlmRequest) -> LlmRequest:
         """The request with the history that it continues, if that is known."""
@@ -176,14 +176,14 @@ class ProviderHistories:
             kept = replace(kept, loaded=kept.loaded | (frozenset(request.found) & request.names))
         return replace(request.after(history.messages, history.called, history.conversation), kept=kept)
 
-    async def recall(self, owner: str, id_: str | None) -> None:
+    async def recall(self, owner: str, id_: str | None, caller: str = "") -> None:
         """Read what the store knows of an answer that this process does not."""
         if id_ is None or self._answers is None or (owner, self.last_of(owner, id_) or id_) in self._known:
             return
         found = await self._answers.load(owner, id_)
         if found is not None:
             if found.last != id_:
-                self.ended(owner, [id_], found.last)
+                self.ended(owner, [id_], found.last, caller)
             history = ProviderHistory(
                 messages=(ANSWERED,),
                 called=found.called,
@@ -191,7 +191,7 @@ class ProviderHistories:
                 kept=found.kept,
                 left_open=found.left_open,
             )
-            self._keep(owner, found.last, history)
+            self._known.put(caller or owner, (owner, found.last), history)
 
     async def share(self, owner: str, id_: str, earlier: Iterable[str], key: str) -> None:
         """Save what later requests need of this answer, if there were searches: under its own id and under those of
@@ -210,30 +210,27 @@ class ProviderHistories:
 
     async def forget(self, owner: str, id_: str) -> None:
         """Forget an answer that the client deletes."""
-        self._known.pop((owner, self.last_of(owner, id_) or id_), None)
-        self._last.pop((owner, id_), None)
+        self._known.remove((owner, self.last_of(owner, id_) or id_))
+        self._last.remove((owner, id_))
         if self._answers is not None:
             await self._answers.forget(owner, id_)
 
     def last_of(self, owner: str, id_: str | None) -> str:
         """The id of the answer that ended the searches begun in this one; empty if it began none."""
-        return "" if id_ is None else self._last.get((owner, id_), "")
+        return "" if id_ is None else self._last.get((owner, id_)) or ""
 
     def left_open(self, owner: str, id_: str) -> tuple[OpenCall, ...]:
         """The calls of this answer whose results are missing in the provider's history."""
         history = self._known.get((owner, id_))
         return () if history is None else history.left_open
 
-    def ended(self, owner: str, earlier: Iterable[str], last: str) -> None:
+    def ended(self, owner: str, earlier: Iterable[str], last: str, caller: str = "") -> None:
         """Record that answers to one request led to searches, whose ``last`` answer the client has.
 
         A stream has told the client the id of an earlier one, and the provider's history of that lacks the results.
         """
         for id_ in earlier:
-            self._last[owner, id_] = last
-            self._last.move_to_end((owner, id_))
-        while len(self._last) > self._capacity:
-            self._last.popitem(last=False)
+            self._last.put(caller or owner, (owner, id_), last)
 
     def remember(
         self,
@@ -243,6 +240,7 @@ class ProviderHistories:
         called: Collection[str],
         kept: KeptSearches | None = None,
         left_open: Collection[OpenCall] = (),
+        caller: str = "",
     ) -> None:
         """Remember, under the id of its answer, what a request (`resumed` if it continues one) was about, what was
         called, what our searches left in the provider's history, and which calls have no result there yet."""
@@ -255,13 +253,7 @@ class ProviderHistories:
             kept=kept,
             left_open=tuple(left_open),
         )
-        self._keep(owner, id_, history)
-
-    def _keep(self, owner: str, id_: str, history: ProviderHistory) -> None:
-        self._known[owner, id_] = history
-        self._known.move_to_end((owner, id_))
-        while len(self._known) > self._capacity:
-            self._known.popitem(last=False)
+        self._known.put(caller or owner, (owner, id_), history)
 
 
 def _forgotten(asks: int) -> int:

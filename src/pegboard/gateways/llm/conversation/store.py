@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from sys import intern
-from typing import TypeVar
 
 from pegboard.gateways.llm.conversation.history import ConversationHistory, Stage
 from pegboard.gateways.llm.formats.protocol import LlmRequest
 from pegboard.gateways.llm.selection.cache_aware_selection import ConversationState, RelevantTools, named
+from pegboard.habits import caller_of
+from pegboard.owner_cache import OwnerCache
 from pegboard.prompt_cache import CacheAccount, CachePrices, Moment, Turned, rounds_bill
 from pegboard.prompt_cache.account import EXCHANGE
 from pegboard.protocols import Clock
@@ -21,7 +21,6 @@ from pegboard.token_usage import TokenUsage
 Places = frozenset[int]
 Key = tuple[str, int]
 """The owner in plain text, and a hash of the rest: a hash collision cannot mix two tenants."""
-V = TypeVar("V")
 CAPACITY = 10_000
 
 
@@ -63,20 +62,19 @@ class SentRequest:
 
 class Conversations:
     """The last ``capacity`` conversations with what they were sent with, and when which full sets of tools were last
-    sent."""
+    sent. The caller with most of them loses its oldest."""
 
     def __init__(self, clock: Clock, capacity: int = CAPACITY) -> None:
         self._clock = clock
-        self._capacity = capacity
-        self._sent: OrderedDict[Key, SentRequest] = OrderedDict()
-        self._whole: OrderedDict[Key, float] = OrderedDict()
+        self._sent = OwnerCache[Key, SentRequest](capacity)
+        self._whole = OwnerCache[Key, float](capacity)
 
     def known(self, thread: ConversationThread, stage: Stage, request: LlmRequest, system: str) -> ConversationState:
         """What this process knows of a conversation that is at this stage according to its history."""
         now = self._clock.monotonic()
         whole = self._whole.get((thread.owner, _prefix(request, system, range(len(request.tools)))))
         known = ConversationState(stage=stage, whole_idle=None if whole is None else now - whole)
-        sent = next((self._sent[key] for key in thread.found_under if key in self._sent), None)
+        sent = next((found for key in thread.found_under if (found := self._sent.get(key)) is not None), None)
         if sent is None:
             return known
         held = named(request, frozenset(sent.names))
@@ -121,9 +119,10 @@ class Conversations:
             account=known.account,
             tail=_names(request, known.tail),
         )
-        _keep(self._sent, thread.kept_under, sent, self._capacity)
+        caller = caller_of(request.turn.habits) or thread.owner
+        self._sent.put(caller, thread.kept_under, sent)
         if len(places) == len(request.tools):
-            _keep(self._whole, (thread.owner, prefix), now, self._capacity)
+            self._whole.put(caller, (thread.owner, prefix), now)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,13 +176,6 @@ def _names(request: LlmRequest, places: Iterable[int]) -> tuple[str, ...]:
 def _prefix(request: LlmRequest, system: str, places: Iterable[int]) -> int:
     """A hash of what a provider's cache matches, up to the system text."""
     return hash((request.model, system, *(request.tools[place].definition for place in places)))
-
-
-def _keep(known: OrderedDict[Key, V], key: Key, value: V, most: int) -> None:
-    known[key] = value
-    known.move_to_end(key)
-    while len(known) > most:
-        known.popitem(last=False)
 
 
 def billed(used: TokenUsage, prices: CachePrices) -> float:

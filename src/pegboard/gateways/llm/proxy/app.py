@@ -189,7 +189,7 @@ class LlmApp:
         if not asked:
             return target
         histories = self._histories(context)
-        await histories.recall(context.owner, asked)
+        await histories.recall(context.owner, asked, context.key or "")
         last = histories.last_of(context.owner, asked)
         if method == "DELETE":
             await histories.forget(context.owner, asked)
@@ -320,8 +320,9 @@ class LlmApp:
         request, histories = context.rewritten.request, self._histories(context)
         if history_of(codec) is not None and request is not None and answer_id:
             kept, left_open = (rounds.kept, rounds.left_open) if rounds else (None, ())
-            histories.remember(context.owner, answer_id, request, called, kept, left_open)
-            histories.ended(context.owner, rounds.earlier_ids if rounds else (), answer_id)
+            caller = context.key or ""
+            histories.remember(context.owner, answer_id, request, called, kept, left_open, caller)
+            histories.ended(context.owner, rounds.earlier_ids if rounds else (), answer_id, caller)
 
     async def _round_trip(
         self,

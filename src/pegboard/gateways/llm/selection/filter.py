@@ -29,6 +29,7 @@ from pegboard.gateways.llm.selection.selector import Selector
 from pegboard.gateways.llm.tool_search.reference_round_trip import reference_round_trip
 from pegboard.gateways.llm.tool_search.round_trip import ToolSearchRoundTrip, in_order, round_trip_of
 from pegboard.gateways.llm.tool_search.searched_items import SearchedItems
+from pegboard.habits import caller_of
 from pegboard.model import Tokens
 from pegboard.protocols import Clock
 from pegboard.retrieval.index_thread import MANY
@@ -145,7 +146,7 @@ class RequestFilter:
         try:
             read = await self._read(codec, body, path, coding, share)
             if read.continues is not None:
-                await self._histories.recall(owner, read.continues)
+                await self._histories.recall(owner, read.continues, caller_of(habits))
                 last = self._histories.last_of(owner, read.continues) or read.continues
                 read = continuing(codec, read, path, last, self._histories.left_open(owner, last))
             read = identified(read, conversation, habits)
