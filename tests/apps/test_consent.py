@@ -35,6 +35,7 @@ ON_WHAT_IS_KEPT = [
     ["registry", "list"],
     ["replay", "log.jsonl"],
 ]
+PRESET = 'toolsets = {some = {preset = {"theirs/tell" = {text = "${GITHUB_TOKEN}"}}}}'
 FILES = [".mcp.json", ".cursor/mcp.json", ".vscode/mcp.json", "pegboard.toml"]
 
 
@@ -135,7 +136,8 @@ def test_a_file_that_starts_nothing_but_pegboard_needs_no_question(project: Path
 
 
 @pytest.mark.parametrize(
-    "option", ["inherit_env = true", 'scan = "off"', 'pins = "allow"', 'sandbox = {kind = "none"}', 'state_dir = "/x"']
+    "option",
+    ["inherit_env = true", 'scan = "off"', 'pins = "allow"', 'sandbox = {kind = "none"}', 'state_dir = "/x"', PRESET],
 )
 def test_a_projects_file_without_servers_weakens_nothing_unasked(
     project: Path, machine: Path, answers: list[str], option: str, capsys: pytest.CaptureFixture[str]
@@ -225,7 +227,7 @@ def test_a_projects_store_is_taken_once_the_user_has_allowed_it_and_what_is_harm
     assert own_files_agreed() == own_files_agreed() == own_files()
     assert answers == []
 
-    path.write_text('k = 3\n[toolsets.some]\ntools = ["*"]\n')
+    path.write_text('k = 3\nalways_available = ["*"]\n')
     assert own_files_agreed() == own_files()
 
 

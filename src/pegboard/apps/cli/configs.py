@@ -23,9 +23,10 @@ HARMLESS = frozenset(
     | {"category_patterns", "connect_timeout", "eager_tokens", "eager_tools", "encoder_threads", "exposure"}
     | {"health_timeout", "idle_stop", "index_wait", "instruction_tokens", "k", "lazy", "list_budget", "log_format"}
     | {"often_used", "pool", "profile", "push", "query", "recall", "search_wait", "servers", "session_tools"}
-    | {"start_wait", "threshold", "toolsets"}
+    | {"start_wait", "threshold"}
 )
-"""Options that choose among tools or say how long to wait. All others may read, write, send or permit something."""
+"""Options that choose among tools or say how long to wait. All others may read, write, send or permit something:
+presets of toolsets read variables."""
 OURS = "is Pegboard itself."
 
 
