@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from typing import Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
@@ -34,6 +34,10 @@ class OwnerCache(Generic[K, V]):
 
     def __contains__(self, key: object) -> bool:
         return key in self._values
+
+    def items(self) -> Iterator[tuple[K, V]]:
+        """Keys with their values, in no order."""
+        return ((key, value) for key, (_, value) in self._values.items())
 
     def get(self, key: K) -> V | None:
         found = self._values.get(key)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -15,12 +16,14 @@ from model_bodies import CODECS
 from model_doors import gateway
 from pegboard import Catalog
 from pegboard.errors import StoreError
+from pegboard.gateways.llm.conversation import turn_statistics
 from pegboard.gateways.llm.conversation.stickiness import LEAST_SEEN
 from pegboard.gateways.llm.conversation.turn_statistics import TurnStatistics
 from pegboard.gateways.llm.selection.board_cache import BoardCache
 from pegboard.gateways.llm.selection.policy import Filtered, Policy
 from pegboard.gateways.llm.selection.policy_rules import treatment
 from pegboard.gateways.llm.selection.selector import Selector
+from pegboard.habits import habits_of
 from pegboard.routing import PROFILES, Profile
 from pegboard.routing_board import RoutingBoard
 from pegboard.settings.llm import PolicySettings, UpstreamSettings, Way
@@ -187,6 +190,27 @@ async def test_what_is_learnt_while_the_store_is_away_is_told_when_it_is_back() 
 
     (seen,) = (await store.read(replica.turn_statistics.keys)).values()
     assert (seen.conversations, seen.requests) == (2, 5)
+
+
+@pytest.mark.parametrize("key", ["", "eve"])
+async def test_no_caller_makes_what_was_learnt_from_others_be_forgotten(
+    monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    monkeypatch.setattr(turn_statistics, "MOST_KEYS", 8)
+    replica = Replica()
+    for _ in range(3 * LEAST_SEEN):
+        await replica.talk(TURNS)
+    codec = CODECS[CHAT]
+    for number in range(20):
+        owner = f"owner {number}" if key else "you"
+        body = asking(CHAT, [LOAN])
+        body["messages"].insert(0, {"role": "system", "content": f"It is {number} o'clock."})
+        request = codec.parse(json.dumps(body).encode(), "")
+        request = replace(request, turn=replace(request.turn, habits=habits_of(key, owner)))
+        await replica.selector.select(codec, request, policy(), owner=owner)
+
+    assert (await replica.talk(1))[0].way == "whole"
+    assert len(replica.turn_statistics.keys) == 8
 
 
 async def test_the_header_and_the_event_say_that_a_request_was_left_alone_and_why() -> None:

@@ -19,6 +19,7 @@ from pegboard.gateways.llm.selection.cache_aware_selection import (
     named,
     select_cache_aware,
 )
+from pegboard.habits import caller_of
 from pegboard.prompt_cache import WAYS, Begun, Moment, cheapest_way
 from pegboard.protocols import Clock, Filter
 from pegboard.retrieval import QueryKind
@@ -79,7 +80,9 @@ class Stickiness:
         """The place according to what this process served."""
         past = ConversationHistory(request.turn, kind)
         thread = thread_of(owner, request, past)
-        key = "" if self._statistics is None else self._statistics.key(owner, request.model, past.system, board.digest)
+        key, caller = "", caller_of(request.turn.habits)
+        if self._statistics is not None:
+            key = self._statistics.key(owner, request.model, past.system, board.digest, caller)
         known = ConversationState(stage=past.now)
         if self._conversations is not None:
             known = self._conversations.known(thread, known.stage, request, past.system)

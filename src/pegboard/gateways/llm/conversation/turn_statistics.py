@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager
 
 from pegboard.errors import PegboardError
 from pegboard.gateways.llm.selection.cache_aware_selection import RelevantTools
+from pegboard.owner_cache import OwnerCache
 from pegboard.prompt_cache import CachePrices, Moment, Seen, Turned
 from pegboard.protocols import Clock, Lessons
 
@@ -29,12 +30,13 @@ Places = frozenset[int]
 
 
 class _Known:
-    """The data of one key: what the store has, what it has not been told, and when conversations began with which
-    tools."""
+    """The data of one key: whose it is, what the store has, what it has not been told, and when conversations began
+    with which tools."""
 
-    __slots__ = ("begun", "last", "new", "stored")
+    __slots__ = ("begun", "caller", "last", "new", "stored")
 
-    def __init__(self) -> None:
+    def __init__(self, caller: str) -> None:
+        self.caller = caller
         self.stored: Seen | None = None
         self.new = NOTHING
         self.last: float | None = None
@@ -43,29 +45,31 @@ class _Known:
 
 class TurnStatistics:
     """Sums up turns by key. With a store the sums are shared: replicas choose the same way once they have
-    synchronized."""
+    synchronized. Where there are too many keys, the caller with most of them loses its oldest: a system text that has
+    the time makes a key of each request."""
 
     def __init__(self, clock: Clock, store: Lessons | None = None) -> None:
         self._clock = clock
         self._store = store
-        self._known: OrderedDict[str, _Known] = OrderedDict()
-        self._keys: OrderedDict[tuple[str, int, int, bytes], str] = OrderedDict()
+        self._known = OwnerCache[str, _Known](MOST_KEYS)
+        self._keys = OwnerCache[tuple[str, int, int, bytes], str](MOST_KEYS)
 
-    def key(self, owner: str, model: str, system: str, tools: bytes) -> str:
-        """The key of a request's traffic; ``tools`` is a hash of the definitions."""
+    def key(self, owner: str, model: str, system: str, tools: bytes, caller: str = "") -> str:
+        """The key of a request's traffic; ``tools`` is a hash of the definitions, ``caller`` the name of the gateway
+        key; without one, the owner."""
         seen_as = (owner, hash(model), hash(system), tools)
         key = self._keys.get(seen_as)
         if key is None:
             said = [owner.encode(), model.encode(), tools, system.encode("utf-8", "surrogatepass")]
-            key = self._keys[seen_as] = hashlib.sha256(b"\0".join(said)).hexdigest()
-            while len(self._keys) > MOST_KEYS:
-                self._keys.popitem(last=False)
+            key = hashlib.sha256(b"\0".join(said)).hexdigest()
+            self._keys.put(caller or owner, seen_as, key)
+        self._of(key, caller or owner)
         return key
 
     @property
     def keys(self) -> list[str]:
-        """The known keys, least recently used first."""
-        return list(self._known)
+        """The known keys."""
+        return [key for key, _ in self._known.items()]
 
     def seen(self, key: str) -> Seen:
         """The sums of a key. With a store, only what the store has: all replicas use the same sums."""
@@ -108,10 +112,11 @@ class TurnStatistics:
         """Synchronize with the store; whatever fails is retried next time."""
         if self._store is None:
             return
-        telling = {key: known.new for key, known in self._known.items() if known.new != NOTHING}
-        asking = [key for key, known in self._known.items() if known.stored is None or key in telling]
+        known = dict(self._known.items())
+        telling = {key: each.new for key, each in known.items() if each.new != NOTHING}
+        asking = [key for key, each in known.items() if each.stored is None or key in telling]
         for key in telling:
-            self._known[key].new = NOTHING
+            known[key].new = NOTHING
         try:
             if telling:
                 await self._store.add(telling)
@@ -122,15 +127,14 @@ class TurnStatistics:
             return
         finally:
             for key, told in telling.items():
-                self._of(key).new = told.joined(self._of(key).new)
+                untold = self._of(key, known[key].caller)
+                untold.new = told.joined(untold.new)
         for key in asking:
-            self._of(key).stored = found.get(key, NOTHING)
+            known[key].stored = found.get(key, NOTHING)
 
-    def _of(self, key: str) -> _Known:
-        known = self._known.setdefault(key, _Known())
-        self._known.move_to_end(key)
-        while len(self._known) > MOST_KEYS:
-            self._known.popitem(last=False)
+    def _of(self, key: str, caller: str = "") -> _Known:
+        known = self._known.get(key) or _Known(caller)
+        self._known.put(known.caller, key, known)
         return known
 
 
