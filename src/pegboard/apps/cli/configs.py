@@ -147,9 +147,9 @@ def why_refused(path: Path) -> str:
 
 
 def own_files_agreed(*, starts: bool = False) -> list[Path]:
-    """As `own_files`, for a command that reads or changes what is kept: the file names the store. Its servers are asked
-    about, too, if the command ``starts`` them. Raises ConfigError for a file of the current project that is not
-    harmless and that the user has not allowed."""
+    """As `own_files`, for a command that reads or changes what is kept: the file names the store. Its servers and
+    toolsets are asked about, too, if the command ``starts`` servers: no others see what presets read. Raises
+    ConfigError for a file of the current project that is not harmless and that the user has not allowed."""
     for path in own_files():
         whole, remedy = path.absolute(), f"`--config {path}` uses it; in another folder, your own configuration counts."
         if elsewhere := _sends_elsewhere(whole):
@@ -158,7 +158,7 @@ def own_files_agreed(*, starts: bool = False) -> list[Path]:
                 f"({', '.join(elsewhere)}).",
                 remedy=remedy,
             )
-        options = read_file(path).keys() - HARMLESS
+        options = read_file(path).keys() - HARMLESS - (frozenset() if starts else {"toolsets"})
         asked = load_settings([path]).servers if starts or options else {}
         if not consent.may_use(whole, asked, options):
             what = f"sets {', '.join(sorted(options))}" if options else "starts servers"
