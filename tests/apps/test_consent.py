@@ -245,3 +245,27 @@ def test_servers_of_a_projects_file_are_asked_about_where_they_would_start_or_th
     with pytest.raises(ConfigError, match="sets state_dir"):
         own_files_agreed()
     assert "'theirs': 'theirs'" in capsys.readouterr().err
+
+
+def test_toolsets_of_a_projects_file_are_asked_about_where_they_have_presets(
+    project: Path, machine: Path, answers: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    put(machine / ".cursor" / "mcp.json", mine={"command": "mine"})
+    path = project / "pegboard.toml"
+    path.write_text('k = 3\n[toolsets.some]\ntools = ["theirs/*"]\n')
+    assert given_or_usual([]).settings.k == 3
+    assert own_files_agreed(starts=True) == own_files()
+
+    path.write_text(f"k = 3\n{PRESET}\n")
+    answers[:] = ["no", "no"]
+    assert given_or_usual([]).settings.k is None
+    assert own_files_agreed() == own_files(), "nothing is called"
+    with pytest.raises(ConfigError, match="sets toolsets"):
+        own_files_agreed(starts=True)
+
+    path.write_text(f'state_dir = "theirs"\n{PRESET}\n')
+    answers[:] = ["no"]
+    capsys.readouterr()
+    with pytest.raises(ConfigError, match="sets state_dir, toolsets"):
+        own_files_agreed()
+    assert "sets state_dir, toolsets" in capsys.readouterr().err, "the answer is for all of the file"

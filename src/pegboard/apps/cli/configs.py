@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,10 +23,10 @@ HARMLESS = frozenset(
     | {"category_patterns", "connect_timeout", "eager_tokens", "eager_tools", "encoder_threads", "exposure"}
     | {"health_timeout", "idle_stop", "index_wait", "instruction_tokens", "k", "lazy", "list_budget", "log_format"}
     | {"often_used", "pool", "profile", "push", "query", "recall", "search_wait", "servers", "session_tools"}
-    | {"start_wait", "threshold"}
+    | {"start_wait", "threshold", "toolsets"}
 )
-"""Options that choose among tools or say how long to wait. All others may read, write, send or permit something:
-presets of toolsets read variables."""
+"""Options that choose among tools or say how long to wait. All others may read, write, send or permit something, and so
+do toolsets with presets (`_asked_about`)."""
 OURS = "is Pegboard itself."
 
 
@@ -75,7 +75,7 @@ def given_or_usual(files: Sequence[Path], **flags: Any) -> Configured:
         except ConfigError as error:
             notes.append(f"Left out: {error.message}")
             continue
-        options = read_file(path).keys() - HARMLESS
+        options = _asked_about(path)
         if not (servers or options) and (client := client_of(path)) and client.differs:
             continue  # settings of a program that has no servers
         if consent.may_use(path, servers, options):
@@ -94,6 +94,15 @@ def given_or_usual(files: Sequence[Path], **flags: Any) -> Configured:
 def for_tools(config: Sequence[Path] | None, catalogs: Sequence[Path] | None, **flags: Any) -> Configured:
     """The settings of a command on tools: the files of --config, or the usual ones if there is no --catalog either."""
     return given(config or [], **flags) if catalogs else given_or_usual(config or [], **flags)
+
+
+def _asked_about(path: Path) -> set[str]:
+    """The options in a file that need consent: presets of toolsets may have values of variables."""
+    document = read_file(path)
+    toolsets = document.get("toolsets")
+    chosen = toolsets.values() if isinstance(toolsets, Mapping) else ()
+    presets = {"toolsets"} if any(isinstance(each, Mapping) and "preset" in each for each in chosen) else set()
+    return (document.keys() - HARMLESS) | presets
 
 
 def _sends_elsewhere(path: Path) -> list[str]:
@@ -142,13 +151,13 @@ def why_refused(path: Path) -> str:
     whole = path.absolute()
     if elsewhere := _sends_elsewhere(whole):
         return _left_out(whole, elsewhere)
-    may = consent.may_use(whole, load_settings([path]).servers, read_file(path).keys() - HARMLESS)
+    may = consent.may_use(whole, load_settings([path]).servers, _asked_about(path))
     return "" if may else consent.refusal(whole)
 
 
 def own_files_agreed(*, starts: bool = False) -> list[Path]:
-    """As `own_files`, for a command that reads or changes what is kept: the file names the store. Its servers and
-    toolsets are asked about, too, if the command ``starts`` servers: no others see what presets read. Raises
+    """As `own_files`, for a command that reads or changes what is kept: the file names the store. Servers and presets
+    alone are asked about only if the command ``starts`` servers, but an answer is for the whole file. Raises
     ConfigError for a file of the current project that is not harmless and that the user has not allowed."""
     for path in own_files():
         whole, remedy = path.absolute(), f"`--config {path}` uses it; in another folder, your own configuration counts."
@@ -158,9 +167,10 @@ def own_files_agreed(*, starts: bool = False) -> list[Path]:
                 f"({', '.join(elsewhere)}).",
                 remedy=remedy,
             )
-        options = read_file(path).keys() - HARMLESS - (frozenset() if starts else {"toolsets"})
-        asked = load_settings([path]).servers if starts or options else {}
-        if not consent.may_use(whole, asked, options):
+        options = _asked_about(path)
+        if not (starts or options - {"toolsets"}):
+            continue
+        if not consent.may_use(whole, load_settings([path]).servers, options):
             what = f"sets {', '.join(sorted(options))}" if options else "starts servers"
             raise ConfigError(
                 f"{str(path)!r} belongs to the current project and {what}, which you have not allowed.", remedy=remedy
