@@ -86,7 +86,8 @@ class ExactNames:
 
     def _is_spelled_like_a_name(self, form: str) -> bool:
         """Whether a word of a sentence has a separator or a capital within, and is no tool's name of one word."""
-        return len(raw_words(form)) > 1 and not self._one_word[_compact(form)]
+        ordinary = form.isascii() and form.isalnum() and form[1:].islower()
+        return not ordinary and len(raw_words(form)) > 1 and not self._one_word[_compact(form)]
 
 
 def name_first(scores: Scores, named: Places) -> Scores:

@@ -6,16 +6,18 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
 from copy import copy
-from functools import lru_cache
+from functools import lru_cache, reduce
+from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 
 from pegboard.model import Floats, Tool
 from pegboard.retrieval.intents import Span, with_clauses
 from pegboard.retrieval.lexical import inverse_document_frequency
-from pegboard.retrieval.postings import Postings
+from pegboard.retrieval.postings import Numbers, Postings
 from pegboard.retrieval.slots import CatalogChange, Slots
-from pegboard.retrieval.words import FUNCTION_WORDS, LONGEST_NAME, raw_words, remembered, stem
+from pegboard.retrieval.words import FUNCTION_WORDS, LONGEST_NAME, LONGEST_RUN, raw_words, remembered, stem
 
 ABBREVIATIONS: Mapping[str, str] = {
     "db": "database",
@@ -111,36 +113,58 @@ class NameIndex:
         totals = np.bincount(self._cells[:, 0], idf[self._cells[:, 1]], self._slots.size)
         self._total = np.maximum(totals.astype(np.float32), np.float32(1e-9))
 
-    def _idf(self, word: str) -> float:
-        return _rarity(len(self._slots.of_place), len(self._anywhere.of(word)))
-
     def scores(self, query: str, spans: Sequence[Span]) -> Floats:
         """The largest score of the whole query and each of its clauses."""
         texts = [query] if len(spans) < 2 else with_clauses(query, spans)
-        return self._slots.in_order(np.asarray(np.max([self._score(text) for text in texts], axis=0), np.float32))
+        known: dict[str, Sequence[StandIn]] = {}
+        return self._slots.in_order(reduce(np.maximum, (self._score(text, known) for text in texts)))
 
-    def _score(self, text: str) -> Floats:
-        said: dict[str, float] = {}
+    def _score(self, text: str, known: dict[str, Sequence[StandIn]]) -> Floats:
+        said: dict[str, StandIn] = {}
         asked, answered = 0.0, np.zeros(self._slots.size, np.float32)
         for word in dict.fromkeys(_stems((text,))):
-            close = self._close(word)
-            rarity = max((self._idf(each) * credit for each, credit in close.items()), default=self._unknown)
+            if (close := known.get(word)) is None:
+                close = known[word] = self._close(word)
+            rarity = max((each.rarity * each.credit for each in close), default=self._unknown)
             asked += rarity
-            best = np.zeros(self._slots.size, np.float32)
-            for each, credit in close.items():
-                said[each] = max(said.get(each, 0.0), credit)
-                there = self._anywhere.of(each)
-                best[there] = np.maximum(best[there], credit)
-            answered += np.float32(rarity) * best
+            for each in close:
+                if (before := said.get(each.word)) is None or before.credit < each.credit:
+                    said[each.word] = each
+            self._answer(answered, np.float32(rarity), close)
         covered = np.zeros(self._slots.size, np.float32)
-        for word, credit in said.items():
-            covered[self._in_name.of(word)] += np.float32(credit * self._idf(word))
+        for each in said.values():
+            covered[self._in_name.of(each.word)] += np.float32(each.credit * each.rarity)
         return np.asarray(covered / self._total * (answered / max(asked, 1e-9)), np.float32)
 
-    def _close(self, word: str) -> dict[str, float]:
-        """The words of names that a word may stand for, with the credit of each."""
-        near = {each: NEARLY for each in NEAR.get(word, ()) if len(self._anywhere.of(each))}
-        return near | ({word: 1.0} if len(self._anywhere.of(word)) else {})
+    def _answer(self, answered: Floats, rarity: np.float32, close: Sequence[StandIn]) -> None:
+        """Add what a word of the text is worth to the tools that have it, or a word that it may stand for."""
+        if len(close) == 1:
+            answered[close[0].slots] += rarity * np.float32(close[0].credit)
+        elif close:
+            best = np.zeros(self._slots.size, np.float32)
+            for each in close:
+                best[each.slots] = np.maximum(best[each.slots], np.float32(each.credit))
+            answered += rarity * best
+
+    def _close(self, word: str) -> list[StandIn]:
+        """The words of names that a word may stand for: its synonyms, and then itself."""
+        found = []
+        for each in (*NEAR.get(word, ()), word):
+            slots = self._anywhere.of(each)
+            if len(slots):
+                rarity = _rarity(len(self._slots.of_place), len(slots))
+                found.append(StandIn(each, 1.0 if each == word else NEARLY, rarity, slots))
+        return found
+
+
+class StandIn(NamedTuple):
+    """A word of names that a word of a request may stand for: its ``credit`` then, its rarity (idf), and the slots of
+    the tools that have it."""
+
+    word: str
+    credit: float
+    rarity: float
+    slots: Numbers
 
 
 @lru_cache(maxsize=8_192)
@@ -166,10 +190,20 @@ def _near() -> Mapping[str, frozenset[str]]:
 
 
 def _stems(texts: Iterable[str]) -> Iterable[str]:
-    for text in texts:
-        for word in raw_words(text):
-            if word not in FUNCTION_WORDS:
-                yield from map(stem, written_out(word))
+    return chain.from_iterable(_stems_in(word) for text in texts for word in raw_words(text))
+
+
+def _stems_in(word: str) -> Sequence[str]:
+    return _repeated_stems(word) if len(word) <= LONGEST_RUN else _cut_stems(word)
+
+
+@lru_cache(maxsize=65_536)
+def _repeated_stems(word: str) -> Sequence[str]:
+    return _cut_stems(word)
+
+
+def _cut_stems(word: str) -> Sequence[str]:
+    return () if word in FUNCTION_WORDS else tuple(map(stem, written_out(word)))
 
 
 @remembered(REMEMBERED, LONGEST_NAME)

@@ -117,8 +117,9 @@ class ServiceNames:
     def scores(self, query: str) -> Floats:
         out = np.zeros(self._slots.size, np.float32)
         for servers, weight in (*self._named(query), *self._placed(query)):
-            at = np.isin(self._server_of, [self._number[server] for server in servers])
-            out[at] = np.maximum(out[at], np.float32(weight))
+            weights = np.zeros(len(self._number) + 1, np.float32)  # the last one is of slots without a tool, at -1
+            weights[[self._number[server] for server in servers]] = weight
+            out = np.maximum(out, weights[self._server_of])
         return self._slots.in_order(out)
 
     def _named(self, query: str) -> Iterator[tuple[frozenset[str], float]]:

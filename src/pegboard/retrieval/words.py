@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache, wraps
 from itertools import chain
 from sys import intern
@@ -51,8 +51,18 @@ def raw_words(text: str) -> list[str]:
     >>> raw_words("createIssue in HTTPServer, 天气预报")
     ['create', 'issue', 'in', 'http', 'server', '天气', '气预', '预报']
     """
+    return list(_recent(text) if len(text) <= LONGEST else _words_in(text))
+
+
+@lru_cache(maxsize=64)
+def _recent(text: str) -> tuple[str, ...]:
+    """Several indexes read the words of one query."""
+    return tuple(_words_in(text))
+
+
+def _words_in(text: str) -> Iterator[str]:
     runs = _runs(text if text.isascii() else unicodedata.normalize("NFKC", text))
-    return list(chain.from_iterable(map(_pieces, runs)))
+    return chain.from_iterable(map(_pieces, runs))
 
 
 def remembered(most: int, longest: int = LONGEST) -> Callable[[Callable[P, T]], Callable[P, T]]:

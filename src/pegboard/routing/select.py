@@ -54,7 +54,7 @@ def choose(
     return Selection(
         order=np.concatenate([always, order]),
         chosen=chosen,
-        meets_target=profile.recall is None or bool(np.isin(wanted, chosen).all()),
+        meets_target=profile.recall is None or set(wanted.tolist()) <= set(chosen.tolist()),
     )
 
 
@@ -93,8 +93,9 @@ def distinct_first(order: Indices, jobs: Indices | None) -> Indices:
     if jobs is None:
         return order
     _, first = np.unique(jobs[order], return_index=True)
-    second = np.delete(np.arange(len(order)), first)
-    return np.asarray(order[np.concatenate([np.sort(first), second])])
+    is_first = np.zeros(len(order), np.bool_)
+    is_first[first] = True
+    return np.concatenate([order[is_first], order[~is_first]])
 
 
 def with_named(picked: Indices, order: Indices, mentioned: Mentioned, k: int | None) -> Indices:
@@ -105,9 +106,9 @@ def with_named(picked: Indices, order: Indices, mentioned: Mentioned, k: int | N
     """
     if not mentioned:
         return picked
-    rank = {int(place): number for number, place in enumerate(order)}
+    rank = {place: number for number, place in enumerate(order.tolist())}
     named = sorted(mentioned.tools & rank.keys(), key=rank.__getitem__)
-    kept = list(dict.fromkeys([*named, *map(int, picked)]))[:k]
+    kept = list(dict.fromkeys([*named, *picked.tolist()]))[:k]
     left_out = (group & rank.keys() for group in mentioned.groups if group.isdisjoint(kept))
     missing = sorted({min(group, key=rank.__getitem__) for group in left_out if group}, key=rank.__getitem__)
     room = len(missing) if k is None else k - len(kept)
