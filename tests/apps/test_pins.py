@@ -11,9 +11,13 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
+from pegboard.clock import SYSTEM_CLOCK
 from pegboard.model import Fingerprint, Pin, ToolId
+from pegboard.settings import load_settings
 from pegboard.stores import SqlitePins
 from pegboard.stores.sqlite.backend import STATE_FILE
+from pegboard.stores.state import open_state
+from pegboard.trust.switches import Switches
 
 Run = Callable[..., Result]
 RunJson = Callable[..., Any]
@@ -85,6 +89,21 @@ def test_what_is_approved_is_what_the_tools_are_now(run: Run, run_json: RunJson,
     assert pins(state)[PAGE].changed
     assert "Nothing to approve" in run("pins", "approve", "github/*").stdout
     assert run("pins", "approve", "page", "merge").stdout == "Approved: wiki/page\n"
+
+
+def test_an_approval_lifts_no_rejection_and_says_so(run: Run, run_json: RunJson, state: Path) -> None:
+    async def reject() -> None:
+        kept = open_state(load_settings(), SYSTEM_CLOCK)
+        await Switches(kept.archive, SYSTEM_CLOCK, lambda: None).turn_off(MERGE, who="ann", definition=NEW)
+        await kept.close()
+
+    asyncio.run(reject())
+    found = run("pins", "approve", "*")
+
+    assert "Approved: github/merge" in found.stdout
+    assert "github/merge is still held back" in found.stderr
+    assert "wiki" not in found.stderr
+    assert run_json("pins", "approve", "*") == {"approved": [], "rejected": []}
 
 
 def test_a_pattern_that_fits_nothing_is_an_error_and_approves_nothing(run_json: RunJson, state: Path) -> None:

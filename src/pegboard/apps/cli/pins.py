@@ -16,7 +16,7 @@ from pegboard.apps.cli.output import plain, print_json, stdout
 from pegboard.errors import ConfigError, PegboardError
 from pegboard.model import Pin, ToolId, Wording
 from pegboard.trust import Change, ScanResult, changes, scan_content
-from pegboard.trust.every_user import MARK, for_every_user
+from pegboard.trust.every_user import MARK, for_every_user, of_every_user
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from pegboard.protocols import Pins
+    from pegboard.settings import Settings
+    from pegboard.stores.state import State
 
     T = TypeVar("T")
 
@@ -146,26 +148,44 @@ def approve(
 ) -> None:
     """Approve the current definitions of these tools.
 
-    A gateway that holds them back lists them again within ten seconds.
+    A gateway that holds them back lists them again within ten seconds. A definition that an operator has rejected on
+    the dashboard stays held back, and is named: that is lifted there.
     """
 
     chosen = [*(patterns or ()), *(f"{glob.escape(server)}/*" for server in all_of or ())]
     if not chosen:
         raise ConfigError("It is not said what to approve.", remedy="Give patterns on server/name, or --all-of SERVER.")
-    approved = asyncio.run(_on_store(config or [], lambda store: _approve(store, chosen)))
+    approved, rejected = asyncio.run(_on_state(config or [], lambda settings, state: _approve(settings, state, chosen)))
     if as_json:
-        print_json({"approved": _rows(approved)})
+        print_json({"approved": _rows(approved), "rejected": [str(tool) for tool in rejected]})
     else:
         typer.echo(
             "\n".join(f"Approved: {_shown(tool)}" for tool in approved) or "Nothing to approve: nothing has changed."
         )
+    for tool in rejected:
+        note = f"{_shown(tool)} is still held back: this definition was rejected on the dashboard, which can lift that."
+        typer.echo(note, err=True)
 
 
-async def _approve(store: Pins, patterns: Sequence[str]) -> Mapping[ToolId, Pin]:
-    """Approve exactly the definitions that were read here, whatever is seen meanwhile."""
+async def _approve(
+    settings: Settings, state: State, patterns: Sequence[str]
+) -> tuple[Mapping[ToolId, Pin], Sequence[ToolId]]:
+    """Approve exactly the definitions that were read here, whatever is seen meanwhile; those, and of them the ones that
+    an operator has rejected."""
+    from pegboard.clock import SYSTEM_CLOCK
+    from pegboard.trust.switches import Switches
+
+    store = state.pins
     chosen = await _chosen(store, patterns)
     await store.approve(for_every_user({tool: pin.seen for tool, pin in chosen.items()}, await _known(store)))
-    return dict(sorted((await store.get(sorted(chosen))).items()))
+    switches = Switches(state.archive, SYSTEM_CLOCK, changed=lambda: None)
+    await switches.read()
+    rejected = [
+        tool
+        for tool, pin in sorted(chosen.items())
+        if any(switches.is_rejected(each, pin.seen) for each in (tool, of_every_user(tool, settings.servers)))
+    ]
+    return dict(sorted((await store.get(sorted(chosen))).items())), rejected
 
 
 async def _differing(store: Pins, patterns: Sequence[str]) -> list[PinDiff]:
@@ -198,13 +218,18 @@ def _fits(tool: ToolId, pattern: str) -> bool:
 
 async def _on_store(files: Sequence[Path], work: Callable[[Pins], Awaitable[T]]) -> T:
     """The result of ``work`` on the pins of these configurations, or of the default one."""
+    return await _on_state(files, lambda _, state: work(state.pins))
+
+
+async def _on_state(files: Sequence[Path], work: Callable[[Settings, State], Awaitable[T]]) -> T:
     from pegboard.apps.cli.configs import given, own_files_agreed
     from pegboard.clock import SystemClock
     from pegboard.stores.state import open_state
 
-    state = open_state(given(files or own_files_agreed()).settings, SystemClock())
+    settings = given(files or own_files_agreed()).settings
+    state = open_state(settings, SystemClock())
     try:
-        return await work(state.pins)
+        return await work(settings, state)
     finally:
         await state.close()
 
