@@ -284,6 +284,23 @@ def test_what_is_forgotten_is_counted_and_gone(
     assert counts(run_json) == {kind: count for kind, count in left.items() if count}
 
 
+@pytest.mark.parametrize(("words", "left"), [(("--server", "git"), 1), (("--tool", "git/prompts/log"), 2)])
+def test_pins_of_each_users_own_connection_and_of_tools_with_ambiguous_names_go_too(
+    run_json: RunJson, words: tuple[str, str], left: int
+) -> None:
+    """Their keys have the name of the user, or `tools/` before that of the tool."""
+
+    async def pin(state: State) -> None:
+        names = [("git@ann@a.example", "log"), ("git@", "tools/prompts/log"), ("git", "tools/prompts/log")]
+        await state.pins.put(dict.fromkeys(map(ToolId._make, [*names, ("github", "log")]), Fingerprint("a" * 64)))
+
+    at_store(pin)
+    removed = run_json("state", "forget", *words)["removed"]
+
+    assert counts(run_json) == {"pin": left}
+    assert removed == {"pin": 4 - left}
+
+
 @pytest.mark.usefixtures("full")
 def test_what_was_removed_is_said_in_words(run: Run) -> None:
     assert (

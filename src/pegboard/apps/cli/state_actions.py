@@ -20,6 +20,7 @@ from pegboard.errors import ConfigError
 from pegboard.evaluation.progress_bar import bar
 from pegboard.habit_trial import trial_of
 from pegboard.habits import TRIAL
+from pegboard.model import ToolId
 from pegboard.protocols import About
 from pegboard.records import KINDS, STATE, HabitRecord, Kind, MeterRecord, PinRecord, Record
 from pegboard.results.result_shaper import Owner, owner_mark
@@ -28,6 +29,8 @@ from pegboard.settings import Settings, load_settings
 from pegboard.spend_limits import BUDGET, day_of
 from pegboard.stores import erasure, transfer
 from pegboard.stores.state import State, open_state
+from pegboard.trust.every_user import of_every_user
+from pegboard.trust.tool_keys import tool_key
 
 TABLES: Mapping[str, Kind] = {
     "statistics": "statistics",
@@ -168,9 +171,15 @@ async def _forget(kept: OpenStore, what: str, value: str) -> Mapping[Any, int]:
         case "key":
             return await erasure.forget_caller(archive, value, kept.endpoints)
         case "server":
-            return await erasure.forget_tools(archive, lambda server, _: server == value)
+            servers = {*kept.settings.servers, value}
+            return await erasure.forget_tools(
+                archive, lambda *tool: of_every_user(ToolId(*tool), servers).server == value
+            )
         case "tool":
-            return await erasure.forget_tools(archive, lambda server, name: f"{server}/{name}" == value)
+            servers = {*kept.settings.servers, *(value[:end] for end, letter in enumerate(value) if letter == "/")}
+            return await erasure.forget_tools(
+                archive, lambda *tool: value in _names(of_every_user(ToolId(*tool), servers))
+            )
         case "lessons":
             return {"lesson": await archive.remove("lesson")}
         case "habits":
@@ -178,6 +187,12 @@ async def _forget(kept: OpenStore, what: str, value: str) -> Mapping[Any, int]:
         case "expired":
             return await kept.state.retirement.once()
     return await erasure.forget_everything(archive)
+
+
+def _names(key: ToolId) -> tuple[str, ...]:
+    """The name of what goes by this key, and that of the tool whose pin has it, if that is another one."""
+    tool = ToolId(key.server, key.name.removeprefix("tools/"))
+    return (str(key), str(tool)) if tool_key(tool) == key else (str(key),)
 
 
 def _fields(record: Record) -> dict[str, Any]:
