@@ -6,6 +6,7 @@ import asyncio
 import gc
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from types import SimpleNamespace
 from typing import Any
 from weakref import WeakSet
 
@@ -16,6 +17,7 @@ from model_bodies import asking
 from model_doors import served
 from model_upstream import ModelUpstream
 from pegboard.compose import default_parts
+from pegboard.events import Event, RouteDecided
 from pegboard.gateways.llm import build
 from pegboard.gateways.llm.build import open_models
 from pegboard.gateways.llm.proxy.current_app import Models
@@ -57,14 +59,16 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> WeakSet[BoardCache]:
     return found
 
 
-def choosing(upstream: ModelUpstream, k: int, budget: int = 1_000) -> Settings:
+def choosing(upstream: ModelUpstream, k: int, budget: int = 1_000, *, texts: bool = False) -> Settings:
     llm = {"upstreams": {"openai": {"url": upstream.url}}, "patience": 60, "filter_timeout": 60}
-    return Settings(budget=budget, llm=llm | {"policy": POLICY | {"k": k}})
+    return Settings(budget=budget, activity={"texts": texts}, llm=llm | {"policy": POLICY | {"k": k}})
 
 
 @asynccontextmanager
-async def gateway(settings: Settings, encoder: FakeEncoder) -> AsyncIterator[tuple[Models, httpx2.AsyncClient]]:
-    parts = default_parts(settings, encoder=encoder, embeddings=MemoryEmbeddings())
+async def gateway(
+    settings: Settings, encoder: FakeEncoder, **replaced: Any
+) -> AsyncIterator[tuple[Models, httpx2.AsyncClient]]:
+    parts = default_parts(settings, encoder=encoder, embeddings=MemoryEmbeddings(), **replaced)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(parts.close)
         models = await stack.enter_async_context(open_models(settings, parts))
@@ -87,6 +91,20 @@ async def test_a_configuration_that_was_replaced_leaves_no_boards_behind(
         gc.collect()
         assert list(kept) == [last], "the ranking is the same"
         assert len(last) == 1
+
+
+async def test_texts_are_in_no_event_once_a_configuration_says_so(upstream: ModelUpstream) -> None:
+    told: list[Event] = []
+    with_texts, without = choosing(upstream, 1, texts=True), choosing(upstream, 1)
+    async with gateway(with_texts, FakeEncoder(), events=SimpleNamespace(emit=told.append)) as (models, http):
+        for settings in (with_texts, without):
+            await models.prepare(settings)()
+            assert (await http.post(CHAT, json=asking("openai_chat", "beta"))).status_code == 200
+
+    queries = [event.query for event in told if isinstance(event, RouteDecided)]
+    assert len(queries) == 2
+    assert "beta" in queries[0]
+    assert queries[1] == ""
 
 
 async def test_a_request_under_way_gets_the_tools_of_the_configuration_that_it_began_with(

@@ -18,9 +18,12 @@ from pegboard.settings import Settings
 AppOf = Callable[[Settings], LlmApp]
 """Builds the application of a configuration, not opened yet. Raises ConfigError."""
 TakeUp = Callable[[], Awaitable[None]]
-RANKED_BY = ("profile", "k", "threshold", "calibration", "query", "recall", "budget", "pool", "economics", "breakers")
-"""Settings besides `llm` that its boards depend on."""
-USED = ("llm", "rates", "items", "activity", "results", "programs", *RANKED_BY)
+RANKED_BY = (
+    *("profile", "k", "threshold", "calibration", "query", "recall", "budget", "pool", "economics", "breakers"),
+    *("spend", "activity"),
+)
+"""Settings besides `llm` that its boards depend on: prices of tools, and whether events have texts, among them."""
+USED = ("llm", "rates", "items", "results", "programs", *RANKED_BY)
 """Settings that the application depends on."""
 
 
