@@ -97,9 +97,9 @@ async def test_texts_are_in_no_event_once_a_configuration_says_so(upstream: Mode
     told: list[Event] = []
     with_texts, without = choosing(upstream, 1, texts=True), choosing(upstream, 1)
     async with gateway(with_texts, FakeEncoder(), events=SimpleNamespace(emit=told.append)) as (models, http):
-        for settings in (with_texts, without):
+        for settings, text in ((with_texts, "beta"), (without, "alpha")):
             await models.prepare(settings)()
-            assert (await http.post(CHAT, json=asking("openai_chat", "beta"))).status_code == 200
+            assert (await http.post(CHAT, json=asking("openai_chat", text))).status_code == 200
 
     queries = [event.query for event in told if isinstance(event, RouteDecided)]
     assert len(queries) == 2
