@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from time import monotonic
 
-from pegboard.owner_cache import OwnerCache
+from pegboard.owner_cache import IDLE_SECONDS, OwnerCache
+from pegboard.testing import FakeClock
 
 
 def kept(cache: OwnerCache[str, int], keys: str) -> str:
@@ -13,7 +15,7 @@ def kept(cache: OwnerCache[str, int], keys: str) -> str:
 
 
 def test_one_owner_alone_loses_what_was_put_longest_ago() -> None:
-    cache = OwnerCache[str, int](2)
+    cache = OwnerCache[str, int](2, monotonic)
     for key in "abac":
         cache.put("ann", key, 1)
 
@@ -21,7 +23,7 @@ def test_one_owner_alone_loses_what_was_put_longest_ago() -> None:
 
 
 def test_who_has_most_loses_its_own() -> None:
-    cache = OwnerCache[str, int](4)
+    cache = OwnerCache[str, int](4, monotonic)
     cache.put("ann", "a", 1)
     cache.put("ben", "b", 2)
     for key in "cdefgh":
@@ -32,7 +34,7 @@ def test_who_has_most_loses_its_own() -> None:
 
 
 def test_of_owners_with_as_many_the_one_that_rests_longest_loses() -> None:
-    cache = OwnerCache[str, int](2)
+    cache = OwnerCache[str, int](2, monotonic)
     for owner, key in [("ann", "a"), ("ben", "b"), ("ann", "a"), ("eve", "e")]:
         cache.put(owner, key, 1)
 
@@ -40,7 +42,7 @@ def test_of_owners_with_as_many_the_one_that_rests_longest_loses() -> None:
 
 
 def test_a_value_may_be_removed_and_change_its_owner() -> None:
-    cache = OwnerCache[str, int](2)
+    cache = OwnerCache[str, int](2, monotonic)
     cache.put("ann", "a", 1)
     cache.put("ben", "a", 2)
     cache.put("ann", "c", 3)
@@ -54,7 +56,7 @@ def test_a_value_may_be_removed_and_change_its_owner() -> None:
 
 
 def test_whatever_comes_it_is_always_the_largest_that_loses() -> None:
-    chance, cache = random.Random(3), OwnerCache[str, str](20)
+    chance, cache = random.Random(3), OwnerCache[str, str](20, monotonic)
     mine: dict[str, str] = {}
     for _ in range(3_000):
         owner, key = chance.choice("abcdefg"), str(chance.randrange(60))
@@ -69,3 +71,16 @@ def test_whatever_comes_it_is_always_the_largest_that_loses() -> None:
         assert len(gone) == max(0, len(mine) - 20)
         assert all(counts[mine.pop(each)] == max(counts.values()) for each in gone)
         assert all(cache.get(each) == of for each, of in mine.items())
+
+
+def test_owners_that_are_gone_make_room_first(clock: FakeClock) -> None:
+    """Every token that a client renews is an owner of its own."""
+    cache = OwnerCache[str, int](4, clock.monotonic)
+    for owner in "abcd":
+        cache.put(owner, owner, 1)
+    clock.advance(IDLE_SECONDS + 1)
+    for key in "xyxyz":
+        cache.put("ann", key, 2)
+
+    assert kept(cache, "abcdxyz") == "dxyz"
+    assert len(cache) == 4

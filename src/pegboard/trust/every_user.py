@@ -29,11 +29,13 @@ def of_every_user(pin: ToolId, servers: Collection[str]) -> ToolId:
 
     >>> str(of_every_user(ToolId("github@ann@a.example", "fork"), ["git", "github"]))
     'github/fork'
+    >>> str(of_every_user(ToolId("git@hub@ann", "fork"), ["git", "git@hub"]))
+    'git@hub/fork'
     """
     if pin.server in servers:
         return pin
     named = (server for server in servers if pin.server.startswith(f"{server}{MARK}"))
-    return ToolId(next(named, pin.server), pin.name)
+    return ToolId(max(named, key=len, default=pin.server), pin.name)
 
 
 def for_every_user(approved: Mapping[ToolId, Fingerprint], known: Mapping[ToolId, Pin]) -> dict[ToolId, Fingerprint]:

@@ -232,12 +232,16 @@ async def test_a_rejected_definition_stays_rejected_when_its_tool_is_switched_of
         await act(gateway, "switch-on", data | {"target": target})
         rejected_while_off = await names(gateway)
         page = (await gateway.http.get("/ui/tools")).text
+        await act(gateway, "switch-off", data | {"target": target})
         lifted = await act(gateway, "switch-on", data | {"target": definition})
+        lifted_while_off = await names(gateway)
+        on = await act(gateway, "switch-on", data | {"target": target})
 
-        assert rejected == rejected_while_off == {"balance"}
+        assert rejected == rejected_while_off == lifted_while_off == {"balance"}
         assert await names(gateway) == {"transfer", "balance"}
-    assert [each.headers["location"] for each in (done, lifted)] == ["/ui/tools?done=still", "/ui/tools?done=on"]
-    assert "Switch on: bank/transfer, one definition" in page
+    said = [each.headers["location"].partition("=")[2] for each in (done, lifted, on)]
+    assert said == ["still", "lifted", "on"]
+    assert f"Switch on: bank/transfer, one definition {seen[:12]}" in page
 
 
 async def test_a_definition_that_one_user_is_listed_is_rejected_for_all(

@@ -23,6 +23,7 @@ DONE: Mapping[str, str] = {
     "off": "Switched off.",
     "on": "Switched on.",
     "still": "Switched on; a definition that was rejected is held back still.",
+    "lifted": "The rejection is lifted; the tool or its server is switched off still.",
     "erased": "Erased.",
     "none": "Nothing was chosen.",
 }
@@ -86,8 +87,11 @@ class OperatorActs:
     async def _switch_on(self, viewer: Viewer, fields: Fields) -> str:
         tool, definition = switch_of(last(fields, "target"))
         await self._log(viewer, "switch on", tool, definition)
-        await self._host.switches.turn_on(tool, definition)
-        return f"tools?done={'still' if self._host.switches.is_rejected(tool) else 'on'}"
+        switches = self._host.switches
+        await switches.turn_on(tool, definition)
+        if switches.is_off(tool, lambda: Fingerprint("")):
+            return "tools?done=lifted"
+        return f"tools?done={'still' if switches.is_rejected(tool) else 'on'}"
 
     async def _erase(self, viewer: Viewer, fields: Fields) -> str:
         mark = text_of(last(fields, "conversation"))

@@ -150,7 +150,7 @@ class Filters:
         self._clock = clock
         self._turn_statistics = turn_statistics
         self._vectors = ToolEmbeddings()
-        self._histories = ProviderHistories(answers=AnswerStore(parts.sessions))
+        self._histories = ProviderHistories(answers=AnswerStore(parts.sessions), clock=clock)
         self._boards: WeakSet[BoardCache] = WeakSet()
         self._selectors: WeakValueDictionary[tuple[str, str], Selector] = WeakValueDictionary()
 

@@ -7,10 +7,12 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
+from pegboard.clock import SYSTEM_CLOCK
 from pegboard.gateways.llm.conversation.answer_store import AnswerStore, KeptAnswer
 from pegboard.gateways.llm.formats.protocol import KeptSearches, LlmRequest, OpenCall
 from pegboard.model import Message, Part, Turn
 from pegboard.owner_cache import OwnerCache
+from pegboard.protocols import Clock
 from pegboard.retrieval import QUERIES, QueryKind
 from pegboard.retrieval.query import edges
 
@@ -161,10 +163,12 @@ class ProviderHistories:
     replicas and later processes; what users said is not.
     """
 
-    def __init__(self, capacity: int = 10_000, answers: AnswerStore | None = None) -> None:
+    def __init__(
+        self, capacity: int = 10_000, answers: AnswerStore | None = None, clock: Clock = SYSTEM_CLOCK
+    ) -> None:
         self._answers = answers
-        self._known = OwnerCache[tuple[str, str], ProviderHistory](capacity)
-        self._last = OwnerCache[tuple[str, str], str](capacity)
+        self._known = OwnerCache[tuple[str, str], ProviderHistory](capacity, clock.monotonic)
+        self._last = OwnerCache[tuple[str, str], str](capacity, clock.monotonic)
 
     def resumed(self, owner: str, request: LlmRequest) -> LlmRequest:
         """The request with the history that it continues, if that is known."""

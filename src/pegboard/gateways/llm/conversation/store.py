@@ -66,8 +66,8 @@ class Conversations:
 
     def __init__(self, clock: Clock, capacity: int = CAPACITY) -> None:
         self._clock = clock
-        self._sent = OwnerCache[Key, SentRequest](capacity)
-        self._whole = OwnerCache[Key, float](capacity)
+        self._sent = OwnerCache[Key, SentRequest](capacity, clock.monotonic)
+        self._whole = OwnerCache[Key, float](capacity, clock.monotonic)
 
     def known(self, thread: ConversationThread, stage: Stage, request: LlmRequest, system: str) -> ConversationState:
         """What this process knows of a conversation that is at this stage according to its history."""

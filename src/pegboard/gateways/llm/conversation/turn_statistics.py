@@ -51,8 +51,8 @@ class TurnStatistics:
     def __init__(self, clock: Clock, store: Lessons | None = None) -> None:
         self._clock = clock
         self._store = store
-        self._known = OwnerCache[str, _Known](MOST_KEYS)
-        self._keys = OwnerCache[tuple[str, int, int, bytes], str](MOST_KEYS)
+        self._known = OwnerCache[str, _Known](MOST_KEYS, clock.monotonic)
+        self._keys = OwnerCache[tuple[str, int, int, bytes], str](MOST_KEYS, clock.monotonic)
 
     def key(self, owner: str, model: str, system: str, tools: bytes, caller: str = "") -> str:
         """The key of a request's traffic; ``tools`` is a hash of the definitions, ``caller`` the name of the gateway
@@ -134,6 +134,7 @@ class TurnStatistics:
 
     def _of(self, key: str, caller: str = "") -> _Known:
         known = self._known.get(key) or _Known(caller)
+        known.caller = known.caller or caller
         self._known.put(known.caller, key, known)
         return known
 
