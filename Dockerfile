@@ -18,6 +18,7 @@ ENV PATH=/opt/pegboard/bin:$PATH \
     PYTHONUNBUFFERED=1 \
     PEGBOARD_HOST=0.0.0.0 \
     PEGBOARD_PORT=7332 \
+    XDG_CONFIG_HOME=/etc \
     PEGBOARD_STATE_DIR=/state \
     PEGBOARD_CACHE_DIR=/state/cache \
     PEGBOARD_DRAIN_WAIT=5 \

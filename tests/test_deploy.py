@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import yaml
 
 import check_image
 from pegboard.gateways import readiness
-from pegboard.settings import Settings, load_settings
+from pegboard.settings import Settings, client_files, load_settings
 
 ROOT = Path(__file__).parents[1]
 BUILD, FINAL = check_image.stages((ROOT / "Dockerfile").read_text())
@@ -62,6 +63,18 @@ def test_what_is_in_the_image_runs_as_nobody_in_particular_and_cannot_build() ->
     said = " ".join(rest for word, rest in FINAL if word in ("RUN", "COPY"))
     assert not re.search(r"apt|gcc|pip|COPY \.", said)
     assert check_image.only(FINAL, "VOLUME") == check_image.environment(FINAL)["PEGBOARD_STATE_DIR"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the image is of Linux")
+def test_the_images_configuration_is_the_users_own_for_commands_that_are_run_in_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is in the folder where they start, and no terminal may be there to ask whether it may be used."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", check_image.environment(FINAL)["XDG_CONFIG_HOME"])
+    _, _, named = json.loads(check_image.only(FINAL, "CMD"))
+
+    assert client_files.own_file() == Path(named)
+    assert Path(named).parent == Path(check_image.only(FINAL, "WORKDIR"))
 
 
 def test_the_health_check_asks_what_is_served() -> None:

@@ -247,6 +247,28 @@ def test_servers_of_a_projects_file_are_asked_about_where_they_would_start_or_th
     assert "'theirs': 'theirs'" in capsys.readouterr().err
 
 
+def test_what_the_environment_sets_is_not_asked_about(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (project / "pegboard.toml").write_text('state = "redis://theirs"\nstate_dir = "theirs"\n')
+    monkeypatch.setenv("PEGBOARD_STATE", "redis://mine")
+    with pytest.raises(ConfigError, match="sets state_dir, which"):
+        own_files_agreed()
+
+    monkeypatch.setenv("PEGBOARD_STATE_DIR", "mine")
+    assert own_files_agreed() == own_files()
+
+
+def test_an_answer_that_cannot_be_remembered_counts_once(
+    project: Path, answers: list[str], machine: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    (project / "pegboard.toml").write_text('state_dir = "theirs"\n')
+    (machine / "a file").write_text("")
+    monkeypatch.setattr(consent, "memory", lambda: machine / "a file" / "allowed.json")
+    answers[:] = ["yes"]
+
+    assert own_files_agreed() == own_files()
+    assert "Your answer is not remembered" in caplog.text
+
+
 def test_toolsets_of_a_projects_file_are_asked_about_where_they_have_presets(
     project: Path, machine: Path, answers: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -70,7 +70,9 @@ class KeyedPins:
         """Approve under these keys what is approved under the tools' names, if that is a tool and no prompt."""
         known, texts = await self._store.get(list(keys)), await self._store.wordings(list(keys))
         approved = {
-            keys[tool]: pin.approved for tool, pin in known.items() if not pin.new and _is_tool(texts.get(tool, Wording()).approved)
+            keys[tool]: pin.approved
+            for tool, pin in known.items()
+            if not pin.new and _is_tool(texts.get(tool, Wording()).approved)
         }
         if approved:
             await self._store.approve(approved)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ HARMLESS = frozenset(
 """Options that choose among tools or say how long to wait. All others may read, write, send or permit something, and so
 do toolsets with presets (`_asked_about`)."""
 OURS = "is Pegboard itself."
+ASKED = "On a terminal, you are asked whether it may be used."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +104,12 @@ def _asked_about(path: Path) -> set[str]:
     toolsets = document.get("toolsets")
     chosen = toolsets.values() if isinstance(toolsets, Mapping) else ()
     presets = {"toolsets"} if any(isinstance(each, Mapping) and "preset" in each for each in chosen) else set()
-    return (document.keys() - HARMLESS) | presets
+    return ((document.keys() - HARMLESS) | presets) - _overridden(document)
+
+
+def _overridden(names: Iterable[str]) -> set[str]:
+    """The options that the environment sets, whatever a file says."""
+    return {name for name in names if f"PEGBOARD_{name.upper()}" in os.environ}
 
 
 def _sends_elsewhere(path: Path) -> list[str]:
@@ -110,7 +117,8 @@ def _sends_elsewhere(path: Path) -> list[str]:
     if not is_projects(path, Path.home(), Path.cwd()):
         return []
     try:
-        return sorted(SENDING & read_file(path).keys())
+        named = SENDING & read_file(path).keys()
+        return sorted(named - _overridden(named))
     except ConfigError:
         return []  # reported when the file is loaded
 
@@ -139,7 +147,7 @@ def own_files_allowed() -> Configured:
             continue
         return Configured(settings=load_settings([path]), files=(path,), notes=tuple(notes))
     if notes:
-        raise ConfigError(" ".join(notes), remedy="On a terminal, you are asked whether it may be used.")
+        raise ConfigError(" ".join(notes), remedy=ASKED)
     return Configured(settings=load_settings())
 
 
@@ -173,7 +181,8 @@ def own_files_agreed(*, starts: bool = False) -> list[Path]:
         if not consent.may_use(whole, load_settings([path]).servers, options):
             what = f"sets {', '.join(sorted(options))}" if options else "starts servers"
             raise ConfigError(
-                f"{str(path)!r} belongs to the current project and {what}, which you have not allowed.", remedy=remedy
+                f"{str(path)!r} belongs to the current project and {what}, which you have not allowed.",
+                remedy=f"{remedy} {ASKED}",
             )
     return own_files()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 import sys
 from collections.abc import Collection, Iterable, Mapping
@@ -19,6 +20,7 @@ from pegboard.settings.client_files import is_projects
 from pegboard.settings.client_import import masked
 from pegboard.settings.server_spec import ServerSpec
 
+LOGGER = logging.getLogger(__name__)
 ALLOWED = "allowed.json"
 
 
@@ -40,14 +42,17 @@ def may_use(path: Path, servers: Mapping[str, ServerSpec], options: Collection[s
 
 
 def remember(paths: Iterable[Path]) -> None:
-    """Allow these files, with their current content, to be used."""
+    """Allow these files, with their current content, to be used. Where that cannot be written, they are used once."""
     known = _allowed() | {str(path.absolute()): _digest(path) for path in paths}
     file = memory()
-    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     temporary = file.with_suffix(f".{os.getpid()}")
-    temporary.touch(mode=0o600)
-    temporary.write_text(json.dumps(known, indent=2), "utf-8")
-    operating_system.replace_file(temporary, file)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        temporary.touch(mode=0o600)
+        temporary.write_text(json.dumps(known, indent=2), "utf-8")
+        operating_system.replace_file(temporary, file)
+    except OSError as error:
+        LOGGER.warning("Your answer is not remembered: %s cannot be written: %s.", file, error.strerror or error)
 
 
 def refusal(path: Path) -> str:

@@ -82,7 +82,8 @@ def about(context: typer.Context) -> None:
     """Show, export, import or remove sessions, statistics, lessons, habits, spending and pins.
 
     The store is the one that the configuration names: --config, else pegboard.toml in the current folder if you have
-    allowed it, else the user's own; without any, the default file. PEGBOARD_STATE overrides it.
+    allowed it (with `state`, it counts only if it is named), else the user's own; without any, the default file.
+    PEGBOARD_STATE overrides it.
     """
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())

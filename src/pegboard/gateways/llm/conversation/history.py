@@ -163,9 +163,7 @@ class ProviderHistories:
     replicas and later processes; what users said is not.
     """
 
-    def __init__(
-        self, capacity: int = 10_000, answers: AnswerStore | None = None, clock: Clock = SYSTEM_CLOCK
-    ) -> None:
+    def __init__(self, capacity: int = 10_000, answers: AnswerStore | None = None, clock: Clock = SYSTEM_CLOCK) -> None:
         self._answers = answers
         self._known = OwnerCache[tuple[str, str], ProviderHistory](capacity, clock.monotonic)
         self._last = OwnerCache[tuple[str, str], str](capacity, clock.monotonic)
