@@ -35,7 +35,7 @@ class OtelSettings(BaseModel):
 
     ``endpoint`` is the address of a collector without the path of a signal. Values of ``headers`` may contain
     variables and references to secrets. Of the traces that no client has begun, at most ``most_traces`` a second are
-    recorded: 50, unless ``sample``, a share of them, or OTEL_TRACES_SAMPLER says which. ``content`` also records
+    recorded: 10, unless ``sample``, a share of them, or OTEL_TRACES_SAMPLER says which. ``content`` also records
     arguments and results of tool calls. Changes apply at the next start.
     """
 

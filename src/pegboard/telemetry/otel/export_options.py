@@ -19,7 +19,7 @@ SAMPLER = "OTEL_TRACES_SAMPLER"
 PARENT_BASED = "parentbased_"
 BATCH_SECONDS = 1.0
 METRIC_SECONDS = 60.0
-MOST_TRACES = 50.0
+MOST_TRACES = 10.0
 """Traces a second that begin here and are recorded, where nothing else is said."""
 GRPC = "grpc"
 HTTP = "http/protobuf"
