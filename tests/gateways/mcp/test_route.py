@@ -310,7 +310,7 @@ def now() -> str:
     if Path(sys.argv[3] + ".failing").exists():
         raise MCPError(-32050, "the clock has stopped")
     if Path(sys.argv[3] + ".slow").exists():
-        time.sleep(2.5)
+        time.sleep(4)
     return sys.argv[1]
 
 server.run()
@@ -323,16 +323,20 @@ server.run()
 async def test_a_server_that_degrades_loses_its_traffic_within_ten_calls_and_regains_it_after_it_heals(
     client_of: OpenClient, tmp_path: Path, how: str
 ) -> None:
-    """On real processes and the system's clock; the second server is less relevant, and never degrades."""
+    """On real processes and the system's clock; the second server is less relevant, as its tool is, and never degrades.
+
+    A second weighs much, so that a slow server loses its traffic soon although it is more relevant; the milliseconds
+    by which two sound servers differ weigh less than relevance.
+    """
     broken = tmp_path / f"near.{how}"
     specs = [
-        ServerSpec(name=name, command=sys.executable, args=("-c", CLOCK, name, about, str(file)))
+        ServerSpec(name=name, description=about, command=sys.executable, args=("-c", CLOCK, name, about, str(file)))
         for name, about, file in (
             ("near", "Tell the time of day", tmp_path / "near"),
             ("far", "Tell the hour somewhere", tmp_path / "far"),
         )
     ]
-    economics = EconomicsSettings(servers=1, half_life=1.0)
+    economics = EconomicsSettings(servers=1, half_life=1.0, server_weight=2.0)
     async with client_of(*specs, exposure="route", economics=economics, breakers=BreakerSettings(failures=0)) as client:
 
         async def used() -> str:

@@ -3,9 +3,9 @@
 EHRR's averages change only with calls, and a tool that is not chosen is not called, so one bad spell would last for
 ever. Therefore, while a tool is not called, estimates worse than their target move halfway to it every ``half_life``
 seconds. The target is the better of the prior and the statistics after the last good call, one that neither failed nor
-took three times as long as usual. A good call continues from the faded estimates, which it confirms; a bad one from the
-unfaded ones, so that a failed probe costs one call. Estimates better than the target never fade. A half-life of 0 is
-EHRR.
+took three times as long as usual and a noticeable time. A good call continues from the faded estimates, which it
+confirms; a bad one from the unfaded ones, so that a failed probe costs one call. Estimates better than the target never
+fade. A half-life of 0 is EHRR.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ LOGGER = logging.getLogger(__name__)
 HALF_LIFE = 600.0
 SLOW = 3.0
 """A call is slow from this multiple of the known latency on."""
+NOTICEABLE_SECONDS = 0.1
+"""No call is slow below this: on a busy machine, a process that was idle takes some milliseconds more to answer."""
 FRESH_SECONDS = 5.0
 
 
@@ -125,7 +127,7 @@ class Knowledge:
         known = self._known.get(key) or self._unknown
         if row.calls <= known.statistics.calls or not math.isfinite(row.latency):
             return
-        worse = row.success < known.statistics.success or row.latency > SLOW * known.target.latency
+        worse = row.success < known.statistics.success or row.latency > slow_from(known.target)
         self._put(key, row, known.target if worse else target(row, self.prior), self.now)
 
     def _put(self, key: ToolId, statistics: ToolStatistics, towards: ToolStatistics, at: float) -> None:
@@ -135,7 +137,16 @@ class Knowledge:
 
 
 def is_good(outcome: Outcome, known: ToolStatistics) -> bool:
-    return outcome.success and outcome.latency_ms / 1000 <= SLOW * known.latency
+    return outcome.success and outcome.latency_ms / 1000 <= slow_from(known)
+
+
+def slow_from(known: ToolStatistics) -> float:
+    """Seconds beyond which a call is slow for a tool of these statistics.
+
+    >>> slow_from(ToolStatistics(latency=2.0)), slow_from(ToolStatistics(latency=0.004))
+    (6.0, 0.1)
+    """
+    return max(SLOW * known.latency, NOTICEABLE_SECONDS)
 
 
 def target(good: ToolStatistics, prior: ToolStatistics) -> ToolStatistics:
