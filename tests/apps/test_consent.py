@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from typer.testing import CliRunner
 from pegboard.apps.cli import app, consent
 from pegboard.apps.cli.configs import HARMLESS, SENDING, given_or_usual, own_files, own_files_agreed
 from pegboard.errors import ConfigError
+from pegboard.gateways.mcp.transport.config_reload import Source
 from pegboard.settings import Settings
 from pegboard.settings.client_files import own_file
 
@@ -34,6 +36,7 @@ ON_WHAT_IS_KEPT = [
     ["ui"],
     ["registry", "list"],
     ["replay", "log.jsonl"],
+    ["serve", "--port", "0"],
 ]
 PRESET = 'toolsets = {some = {preset = {"theirs/tell" = {text = "${GITHUB_TOKEN}"}}}}'
 FILES = [".mcp.json", ".cursor/mcp.json", ".vscode/mcp.json", "pegboard.toml"]
@@ -245,6 +248,38 @@ def test_servers_of_a_projects_file_are_asked_about_where_they_would_start_or_th
     with pytest.raises(ConfigError, match="sets state_dir"):
         own_files_agreed()
     assert "'theirs': 'theirs'" in capsys.readouterr().err
+
+
+def test_serve_starts_no_program_that_a_projects_file_names_unasked(project: Path) -> None:
+    (project / "theirs.py").write_text("open('started', 'w').close()")
+    put(project / "pegboard.toml", theirs={"command": sys.executable, "args": ["theirs.py"]})
+    result = CliRunner().invoke(app, ["serve", "--port", "0"])
+
+    assert result.exit_code == 2
+    assert "belongs to the current project and starts servers, which you have not allowed" in result.output
+    assert "`--config pegboard.toml` uses it" in result.output
+    assert not (project / "started").exists()
+
+
+def test_a_gateway_that_runs_does_not_take_what_has_come_into_an_allowed_file(
+    project: Path, answers: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody can be asked when it reads the file again."""
+    path = put(project / "pegboard.toml", mine={"command": "mine"})
+    sources = list[Source]()
+
+    async def served(_settings: Settings, source: Source, **_: object) -> None:
+        sources.append(source)
+
+    monkeypatch.setattr("pegboard.gateways.serve.serve_http", served)
+    answers[:] = ["yes"]
+    assert CliRunner().invoke(app, ["serve"]).exit_code == 0
+    [source] = sources
+    assert set(source.load().servers) == {"mine"}
+
+    put(path, mine={"command": "mine"}, theirs={"command": "theirs"})
+    with pytest.raises(ConfigError, match="starts servers, which you have not allowed"):
+        source.load()
 
 
 def test_what_the_environment_sets_is_not_asked_about(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

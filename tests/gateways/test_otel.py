@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 import time
@@ -253,6 +254,25 @@ async def test_metrics_and_logs_tell_what_happened(
     assert logs["pegboard.call_finished"][0]["pegboard.tool"] == "demo/echo_text"
     assert logs["pegboard.call_finished"][1] == collector.span("tools/call echo_text", kind="client").trace
     assert logs["pegboard.model_request_served"][0]["pegboard.model"] == "gpt-5.4"
+
+
+@pytest.mark.requirement("otel.conventions", "otel.limited")
+async def test_the_record_of_a_call_belongs_to_the_trace_of_its_own_call(
+    gateway_of: OpenGateway, collector: Collector
+) -> None:
+    """Of calls at once, of which a client records every other one."""
+    traces = [f"{number:032x}" for number in range(1, 21)]
+
+    async def call(raw: Raw, name: str, trace: str, flags: str) -> None:
+        meta = {"traceparent": f"00-{trace}-{CALLER}-{flags}"}
+        await raw.result("tools/call", name=name, arguments={"text": trace}, _meta=meta)
+
+    async with traced(gateway_of, collector) as gateway:
+        raw = await client_of(gateway)
+        [name] = [each for each in await raw.names() if "echo" in each]
+        await asyncio.gather(*(call(raw, name, trace, f"0{at % 2}") for at, trace in enumerate(traces)))
+    told = [trace for kind, _, trace in collector.logs if kind == "pegboard.call_finished"]
+    assert sorted(told) == traces[1::2], "one of each that is recorded, and none of the others"
 
 
 @pytest.mark.requirement("otel.nothing-secret")

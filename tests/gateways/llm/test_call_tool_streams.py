@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from mock_providers.scripted import SCRIPTED, STREAMS, Calls, Says
 from mock_providers.wire import event_bytes
 from model_bodies import CALL_TOOL, TOOL_SEARCH, asking
+from odd_values import spoilt, spoilt_events
 from one_tool_models import OWN, by
 from pegboard.catalog import BpeCounter
 from pegboard.gateways.event_stream import EventLines
@@ -346,3 +347,13 @@ def sorted_calls(name: str, document: Document) -> Any:
     calls = TOOL_SEARCH[name].calls(document)
     read = [(call.name, json.loads(call.arguments or "{}"), call.id) for call in calls]
     return sorted(read, key=str), TOOL_SEARCH[name].waits(document)
+
+
+@formats
+def test_no_value_that_a_provider_gets_wrong_ends_the_answer(name: str) -> None:
+    says = wrapped(Says(text="Hm.", thought="I wonder.", calls=[ALPHA, NOBODY]))
+
+    for events in spoilt_events(said(name, says, streams=True).events):
+        assert b"Hm" in joined(name, [event_bytes("", {"x": "Hm"}), *(event_bytes(*event) for event in events)])
+    for answer in spoilt(said(name, says, streams=False).document):
+        assert format_of(name).merged([answer], lambda _: False).keys() >= answer.keys()

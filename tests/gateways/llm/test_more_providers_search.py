@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mock_providers.wire import event_bytes
 from model_doors import model_door
 from model_upstream import model_upstream
 from more_provider_bodies import (
@@ -27,6 +28,7 @@ from more_provider_bodies import (
     converse,
     frame,
 )
+from odd_values import Event, spoilt, spoilt_events
 from pegboard.events import ModelRequestServed
 from pegboard.gateways.event_stream import EventLines
 from pegboard.gateways.llm.call_tool.exchange import CallToolGate, CallToolSearchCodec
@@ -532,3 +534,49 @@ def test_a_stream_that_is_none_passes_as_it_came(data: bytes) -> None:
 
     assert joiner.close() is None
     assert out + joiner.finish(lambda _: False) == whole
+
+
+def events_in(name: str, data: bytes) -> list[Event]:
+    if name == "bedrock":
+        return [(each.event, each.document) for each in EventFrames().whole(data)]
+    told = [json.loads(each) for each in EventLines().feed(data) if each != b"[DONE]"]
+    return [(event["type"], event) for event in told]
+
+
+def sent(name: str, events: Sequence[Event]) -> bytes:
+    return b"".join(frame(*event) if name == "bedrock" else event_bytes(*event) for event in events)
+
+
+@providers
+def test_no_value_that_a_provider_gets_wrong_keeps_what_follows_from_the_client(name: str) -> None:
+    def joined(*answers: bytes) -> bytes:
+        joiner, out = search_codec(name).joiner(), b""
+        for answer in answers:
+            joiner.begin(lambda tool: tool == SEARCH[0])
+            out += joiner.feed(answer)
+            joiner.close()
+        return out + joiner.finish(lambda tool: tool == SEARCH[0])
+
+    first = says(name, SEARCH, FLY, text="Hm, well", streams=True)
+    then = says(name, FLY, text="So that", streams=True, number=1)
+    for events in spoilt_events(events_in(name, first)):
+        assert b"So " in joined(sent(name, events), then), events
+    for events in spoilt_events(events_in(name, then)):
+        assert joined(first, sent(name, events))
+
+
+@providers
+def test_nor_does_one_of_calls_of_call_tool(name: str) -> None:
+    tools = {tool: [fake_tool(tool)] for tool in ("book_flight", "renew_loan")}
+    gate = CallToolGate(own="call_tool", callable=tools, shown={"book_flight"})
+    codec = CallToolSearchCodec(search_codec(name), call_codec(name), gate, offered=b"[]")
+    calls = [wrapped(FLY), wrapped(("nobody", {})), wrapped(LOAN)]
+
+    for events in spoilt_events(events_in(name, says(name, *calls, text="Hm, well", streams=True))):
+        joiner = codec.joiner()
+        joiner.begin(codec.is_ours)
+        assert isinstance(joiner.feed(sent(name, events)), bytes)
+        joiner.close()
+        assert isinstance(joiner.finish(codec.is_ours), bytes)
+    for answer in spoilt(json.loads(says(name, *calls, text="Hm, well"))):
+        assert codec.merged([answer], lambda _: False).keys() >= answer.keys()

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from mock_providers.scripted import SCRIPTED, STREAMS, Calls, Says
 from mock_providers.wire import event_bytes
 from model_bodies import TOOL_SEARCH, asking
+from odd_values import Event, spoilt, spoilt_events
 from pegboard.gateways.event_stream import EventLines
 from pegboard.gateways.llm.formats.tool_search import Joiner
 
@@ -29,11 +30,15 @@ def ours(tool: str) -> bool:
     return tool in ("search_tools", "beta")
 
 
-def streamed(name: str, says: Says, id_: str = "answer_0") -> list[bytes]:
-    """The events of an answer."""
+def events_of(name: str, says: Says, id_: str = "answer_0") -> list[Event]:
     more = {STREAMS: True, "stream": True, "stream_options": {"include_usage": True}, "store": False}
     reply = SCRIPTED[name](lambda _: says, asking(name, tools=["alpha"], **more), id_)
-    return [event_bytes(*event) for event in reply.events or ()]
+    return list(reply.events or ())
+
+
+def streamed(name: str, says: Says, id_: str = "answer_0") -> list[bytes]:
+    """The events of an answer."""
+    return [event_bytes(*event) for event in events_of(name, says, id_)]
 
 
 def joined(name: str, *answers: Sequence[bytes], hides: Any = ours) -> bytes:
@@ -336,3 +341,27 @@ def test_a_gemini_event_after_the_finish_does_not_take_it_from_the_client() -> N
         assert told[-1]["candidates"][0]["finishReason"] == "STOP"
         assert "beta" in json.dumps(told)
         assert b'"promptTokenCount":100' in joined("gemini", search, hides=ours)
+
+
+@formats
+def test_no_value_that_a_provider_gets_wrong_keeps_what_follows_from_the_client(name: str) -> None:
+    wrong, rest = events_of(name, Says(text="Hm.", calls=[SEARCH, REAL])), streamed(name, Says(text="So:"), "answer_1")
+
+    for events in spoilt_events(wrong):
+        assert b"So" in joined(name, [event_bytes(*event) for event in events], rest), events
+    for events in spoilt_events(events_of(name, Says(text="So:", calls=[HIDDEN, REAL]), "answer_1")):
+        assert joined(name, [event_bytes(*event) for event in wrong], [event_bytes(*event) for event in events])
+
+
+@formats
+def test_nor_does_one_of_a_whole_answer(name: str) -> None:
+    answer = SCRIPTED[name](
+        lambda _: Says(text="Hm.", calls=[SEARCH, REAL]), asking(name, tools=["alpha"], **{STREAMS: False}), "answer_0"
+    )
+    codec, right = TOOL_SEARCH[name], answer.document
+
+    for wrong in spoilt(right):
+        assert isinstance(codec.waits(wrong), bool)
+        assert isinstance(codec.calls(wrong), list)
+        for answers in ([wrong], [right, wrong], [wrong, right]):
+            assert codec.merged(answers, ours).keys() >= answers[-1].keys()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextvars import ContextVar
 
 import pytest
 
@@ -42,8 +43,23 @@ async def test_what_waits_when_the_first_work_is_due_is_done_with_it(monkeypatch
     later(lambda: done.append(0))
     later(lambda: done.append(1))
     monkeypatch.setattr(after_answer, "PAUSE", 3600.0)
-    later._waiting[1] = (later._waiting[1][0] + 3600.0, later._waiting[1][1])
+    later._waiting[1] = (later._waiting[1][0] + 3600.0, *later._waiting[1][1:])
     await until(lambda: done == [0, 1])
+
+
+@pytest.mark.parametrize("flushed", [False, True], ids=["in a pause", "at once"])
+async def test_work_runs_in_the_context_of_its_own_call(*, flushed: bool) -> None:
+    """Its span is there: the log record of a call belongs to the trace of that call, not of the one before."""
+    later, told, caller = AfterAnswer(), list[str](), ContextVar("caller", default="nobody")
+
+    async def call(name: str) -> None:
+        caller.set(name)
+        later(lambda: told.append(caller.get()))
+
+    await asyncio.gather(call("ada"), call("bob"))
+    if flushed:
+        later.flush()
+    await until(lambda: told == ["ada", "bob"])
 
 
 async def test_work_that_raises_does_not_keep_the_rest_from_being_done(caplog: pytest.LogCaptureFixture) -> None:

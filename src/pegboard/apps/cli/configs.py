@@ -163,10 +163,11 @@ def why_refused(path: Path) -> str:
     return "" if may else consent.refusal(whole)
 
 
-def own_files_agreed(*, starts: bool = False) -> list[Path]:
+def own_files_agreed(*, starts: bool = False, asks: bool = True) -> list[Path]:
     """As `own_files`, for a command that reads or changes what is kept: the file names the store. Servers and presets
     alone are asked about only if the command ``starts`` servers, but an answer is for the whole file. Raises
-    ConfigError for a file of the current project that is not harmless and that the user has not allowed."""
+    ConfigError for a file of the current project that is not harmless and that the user has not allowed, on a terminal
+    when it ``asks``."""
     for path in own_files():
         whole, remedy = path.absolute(), f"`--config {path}` uses it; in another folder, your own configuration counts."
         if elsewhere := _sends_elsewhere(whole):
@@ -178,7 +179,7 @@ def own_files_agreed(*, starts: bool = False) -> list[Path]:
         options = _asked_about(path)
         if not (starts or options - {"toolsets"}):
             continue
-        if not consent.may_use(whole, load_settings([path]).servers, options):
+        if not consent.may_use(whole, load_settings([path]).servers, options, asks=asks):
             what = f"sets {', '.join(sorted(options))}" if options else "starts servers"
             raise ConfigError(
                 f"{str(path)!r} belongs to the current project and {what}, which you have not allowed.",

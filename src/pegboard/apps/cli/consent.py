@@ -24,18 +24,18 @@ LOGGER = logging.getLogger(__name__)
 ALLOWED = "allowed.json"
 
 
-def may_use(path: Path, servers: Mapping[str, ServerSpec], options: Collection[str] = ()) -> bool:
+def may_use(path: Path, servers: Mapping[str, ServerSpec], options: Collection[str] = (), *, asks: bool = True) -> bool:
     """True for the user's own files, for files of a project that were allowed with exactly this content, and for those
     with neither servers to start nor ``options`` to ask about.
 
-    On a terminal the user is asked; elsewhere the answer is no.
+    On a terminal the user is asked, if it ``asks``; elsewhere the answer is no.
     """
     starting = [spec for spec in servers.values() if not (spec.disabled or is_pegboard(spec))]
     if not (starting or options) or not is_projects(path, Path.home(), Path.cwd()):
         return True
     if _allowed().get(str(path.absolute())) == _digest(path):
         return True
-    if not (sys.stdin.isatty() and sys.stderr.isatty()) or not _asked(path, starting, options):
+    if not (asks and sys.stdin.isatty() and sys.stderr.isatty() and _asked(path, starting, options)):
         return False
     remember([path])
     return True

@@ -7,7 +7,7 @@ import json
 import sys
 from contextlib import suppress
 from functools import partial
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,6 +15,9 @@ from pegboard.apps.cli import stderr_log
 from pegboard.apps.cli.event_loop import run
 from pegboard.apps.cli.options import Configs, Exposure, Json, LogFormat, LogLevel, Profile, Verbose, examples
 from pegboard.collector import importing
+
+if TYPE_CHECKING:
+    from pegboard.settings import Settings
 
 EXAMPLES = examples(
     "One board for every client on this machine",
@@ -47,22 +50,31 @@ def serve(
 ) -> None:
     """Serve many MCP clients on streamable HTTP, as a gateway to all configured servers, started once.
 
+    Reads the files given with --config, else pegboard.toml in the current folder if it starts and permits nothing or
+    you have allowed it, else the user's own.
     The board is at /mcp, a toolset at /mcp/NAME. /healthz reports the state of the servers, /readyz whether requests
     are accepted, /metrics Prometheus metrics. Sessions are stored and continue after a restart. On SIGTERM or Ctrl-C it
     stops its servers and exits when the models' answers in progress have ended; on a second one, at once.
     """
     with importing():
-        from pegboard.apps.cli.configs import given, own_files
+        from pegboard.apps.cli.configs import given, own_files_agreed
         from pegboard.apps.cli.mcp import nothing_given
         from pegboard.gateways.mcp.transport.config_reload import Source
         from pegboard.gateways.serve import serve_http
 
-    files = config or own_files()
+    files = config or own_files_agreed(starts=True)
     if not files:
         raise nothing_given()
     stderr_log.set_level((log_level or "info").upper())
     read = partial(given, files, profile=profile, exposure=exposure, host=host, port=port, log_format=log_format)
-    source = Source.of(files, lambda: read().settings)
+
+    def read_again() -> Settings:
+        """A file that was allowed and has changed is to be allowed again, for which nobody can be asked here."""
+        if not config:
+            own_files_agreed(starts=True, asks=False)
+        return read().settings
+
+    source = Source.of(files, read_again)
     configured = read()
     stderr_log.set_format(configured.settings.log_format)
     for note in configured.notes:

@@ -77,6 +77,11 @@ def value_of(body: bytes, fields: Mapping[str, Member], name: str) -> Any:
     return read(memoryview(body)[start:end])
 
 
+def place_of(value: Any) -> int | None:
+    """A place in a list, as the events of a stream have it; None for anything else."""
+    return value if isinstance(value, int) else None
+
+
 def text_of(value: object) -> str:
     return value if isinstance(value, str) else ""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from contextvars import Context, copy_context
 
 LOGGER = logging.getLogger(__name__)
 
@@ -22,18 +23,19 @@ Work = Callable[[], object]
 class AfterAnswer:
     """Does work in the order it came, in a pause between answers, one piece in each turn of the event loop.
 
-    Work that raises is logged, and the rest goes on.
+    Each piece runs in the context that it came from: what it tells belongs to its own call's trace. Work that raises is
+    logged, and the rest goes on.
     """
 
     def __init__(self) -> None:
-        self._waiting: list[tuple[float, Work]] = []  # each user has one: an empty deque takes 760 bytes
+        self._waiting: list[tuple[float, Context, Work]] = []  # each user has one: an empty deque takes 760 bytes
         self._latest = 0.0
         self._timer: asyncio.Handle | None = None
 
     def __call__(self, work: Work) -> None:
         loop = asyncio.get_running_loop()
         self._latest = loop.time()
-        self._waiting.append((self._latest, work))
+        self._waiting.append((self._latest, copy_context(), work))
         if self._timer is None:
             self._timer = loop.call_later(PAUSE, self._next)
 
@@ -43,7 +45,7 @@ class AfterAnswer:
             self._timer.cancel()
             self._timer = None
         while self._waiting:
-            _do(self._waiting.pop(0)[1])
+            self._do_first()
 
     def _next(self) -> None:
         """Begin with what waits, unless an answer has just been given and it can wait."""
@@ -56,16 +58,16 @@ class AfterAnswer:
 
     def _go_on(self, pieces: int) -> None:
         """Do the first piece, then the others of ``pieces``, each in a turn of its own."""
-        _do(self._waiting.pop(0)[1])
+        self._do_first()
         loop = asyncio.get_running_loop()
         if pieces > 1 and self._waiting:
             self._timer = loop.call_soon(self._go_on, pieces - 1)
         else:
             self._timer = loop.call_soon(self._next) if self._waiting else None
 
-
-def _do(work: Work) -> None:
-    try:
-        work()
-    except Exception:
-        LOGGER.exception("The record of a call failed")
+    def _do_first(self) -> None:
+        _, context, work = self._waiting.pop(0)
+        try:
+            context.run(work)
+        except Exception:
+            LOGGER.exception("The record of a call failed")

@@ -10,7 +10,7 @@ from pegboard.gateways.llm.formats.call_tool import CallTool, Spot, Translator, 
 from pegboard.gateways.llm.formats.call_translation import Reader, wrapped_object
 from pegboard.gateways.llm.formats.edits import strictly_loaded, written
 from pegboard.gateways.llm.formats.insertion import array_edits, begins, call_edits, member, objects, spot_in, value
-from pegboard.gateways.llm.formats.json_reader import object_of, objects_of, text_of
+from pegboard.gateways.llm.formats.json_reader import object_of, objects_of, place_of, text_of
 from pegboard.gateways.llm.formats.json_spans import Edit
 from pegboard.gateways.llm.formats.openai_chat.call_tool import TEXTS, schema, text_part, with_breakpoint
 from pegboard.gateways.llm.formats.protocol import LlmRequest
@@ -33,7 +33,9 @@ class MessagesTranslator(EventTranslator):
         kind = text_of(event.get("type")) if event else ""
         if event is None or not kind.startswith("content_block"):
             return raw
-        index = event["index"]
+        index = place_of(event.get("index"))
+        if index is None:
+            return raw
         if kind == "content_block_start":
             block = object_of(event.get("content_block"))
             if block.get("type") == "tool_use" and block.get("name") == self._reader.own:

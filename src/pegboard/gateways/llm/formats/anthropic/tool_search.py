@@ -18,7 +18,7 @@ from pegboard.gateways.llm.formats.edits import (
     with_value,
     written,
 )
-from pegboard.gateways.llm.formats.json_reader import object_of, objects_of, text_of, value_of
+from pegboard.gateways.llm.formats.json_reader import object_of, objects_of, place_of, text_of, value_of
 from pegboard.gateways.llm.formats.protocol import LlmRequest
 from pegboard.gateways.llm.formats.streams import Frames, named_event
 from pegboard.gateways.llm.formats.tool_search import Document, FunctionCall, Hides, Joiner, SearchExchange, SearchTool
@@ -87,7 +87,11 @@ class MessagesJoiner:
         return named_event({"type": "error", "error": error})
 
     def _passed(self, raw: bytes, event: Document | None) -> bytes:
-        match event and event.get("type"):
+        kind = event.get("type") if event else None
+        if event and text_of(kind).startswith("content_block") and place_of(event.get("index")) is None:
+            self._round.is_known = False
+            return raw
+        match kind:
             case "message_start" if event:
                 self._round.used = object_of(event.get("message")).get("usage")
                 return raw if self._rounds == 1 else b""

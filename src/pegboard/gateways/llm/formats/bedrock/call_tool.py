@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pegboard.gateways.llm.formats.bedrock.event_frames import EventFrames, Frame
+from pegboard.gateways.llm.formats.bedrock.event_frames import EventFrames, Frame, event_frame
 from pegboard.gateways.llm.formats.bedrock.request import CONFIG, ConverseTools
 from pegboard.gateways.llm.formats.bedrock.tool_search import INDEX, blocks_of, call_frames
 from pegboard.gateways.llm.formats.call_tool import UNFIT_WORDS, CallTool, Spot, Translator
@@ -20,7 +20,7 @@ from pegboard.gateways.llm.formats.insertion import (
     objects,
     value,
 )
-from pegboard.gateways.llm.formats.json_reader import object_of, read, text_of
+from pegboard.gateways.llm.formats.json_reader import object_of, place_of, read, text_of
 from pegboard.gateways.llm.formats.json_spans import Edit, Span, members
 from pegboard.gateways.llm.formats.openai_chat.call_tool import schema
 from pegboard.gateways.llm.formats.protocol import LlmRequest
@@ -46,11 +46,13 @@ class ConverseTranslator:
         said = frame.document
         if said is None or not frame.event.startswith("contentBlock"):
             return frame.raw
-        index = said.get(INDEX, 0)
+        index = place_of(said.get(INDEX, 0))
+        if index is None:
+            return frame.raw
         if object_of(object_of(said.get("start")).get("toolUse")).get("name") == self._reader.own:
             self._held[index] = []
         if index not in self._held:
-            return frame.raw
+            return event_frame(frame.event, said | {INDEX: index - self._dropped}) if self._dropped else frame.raw
         self._held[index].append((frame.raw, said))
         return self._call(index, self._held.pop(index)) if frame.event == "contentBlockStop" else b""
 

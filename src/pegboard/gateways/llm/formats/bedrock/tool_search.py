@@ -22,7 +22,7 @@ from pegboard.gateways.llm.formats.edits import (
     with_member,
     written,
 )
-from pegboard.gateways.llm.formats.json_reader import object_of, objects_of, text_of
+from pegboard.gateways.llm.formats.json_reader import object_of, objects_of, place_of, text_of
 from pegboard.gateways.llm.formats.json_spans import Edit, splice
 from pegboard.gateways.llm.formats.protocol import LlmRequest
 from pegboard.gateways.llm.formats.tool_search import Document, FunctionCall, Hides, Joiner, SearchExchange, SearchTool
@@ -114,7 +114,10 @@ class ConverseJoiner:
 
     def _block(self, frame: Frame, event: str, said: Document) -> bytes:
         """Only blocks of calls begin with an event of their own."""
-        index = said.get(INDEX, 0)
+        index = place_of(said.get(INDEX, 0))
+        if index is None:
+            self._round.is_known = False
+            return frame.raw
         block = self._round.blocks.get(index)
         if block is None:
             block = self._round.blocks[index] = ConverseBlock(dict(object_of(said.get("start"))))

@@ -12,7 +12,7 @@ from functools import reduce
 from typing import Any
 
 from pegboard.gateways.llm.formats.edits import APART, appended, loaded, search_function, summed
-from pegboard.gateways.llm.formats.json_reader import object_of, objects_of, text_of
+from pegboard.gateways.llm.formats.json_reader import object_of, objects_of, place_of, text_of
 from pegboard.gateways.llm.formats.protocol import LlmRequest
 from pegboard.gateways.llm.formats.streams import Frames, named_event
 from pegboard.gateways.llm.formats.tool_search import Document, FunctionCall, Hides, Joiner, SearchExchange, SearchTool
@@ -124,29 +124,29 @@ class CohereJoiner:
     def _call(self, raw: bytes, event: Document, kind: str) -> bytes:
         said = object_of(_said_in(event).get("tool_calls"))
         if kind == "tool-call-start":
-            call = self._round.calls[event.get("index")] = StreamedPart(dict(said))
+            call = self._round.calls[place_of(event.get("index"))] = StreamedPart(dict(said))
             if not self._held(text_of(object_of(said.get("function")).get("name"))):
                 call.place = self._numbered("call")
-        found = self._round.calls.get(event.get("index"))
+        found = self._round.calls.get(place_of(event.get("index")))
         if found is None:
             return raw
         if kind == "tool-call-delta":
             function = object_of(found.whole.get("function"))
             more = text_of(object_of(said.get("function")).get("arguments"))
             found.whole["function"] = {**function, "arguments": text_of(function.get("arguments")) + more}
-        return b"" if found.place is None else _renumbered(raw, event, found.place)
+        return b"" if found.place is None else renumbered(raw, event, found.place)
 
     def _content(self, raw: bytes, event: Document, kind: str) -> bytes:
         said = object_of(_said_in(event).get("content"))
         if kind == "content-start":
-            self._round.content[event.get("index")] = StreamedPart(dict(said), self._numbered("content"))
-        found = self._round.content.get(event.get("index"))
+            self._round.content[place_of(event.get("index"))] = StreamedPart(dict(said), self._numbered("content"))
+        found = self._round.content.get(place_of(event.get("index")))
         if found is None or found.place is None:
             return raw
         if kind == "content-delta":
             more = {name: text_of(found.whole.get(name)) + text_of(said[name]) for name in GROWING if name in said}
             found.whole |= more
-        return _renumbered(raw, event, found.place)
+        return renumbered(raw, event, found.place)
 
     def _citation(self, raw: bytes, event: Document, kind: str) -> bytes:
         """Citations name the content block that they are in."""
@@ -155,7 +155,7 @@ class CohereJoiner:
             return raw
         place = self._numbered("citation") if kind == "citation-start" else self._next["citation"] - 1
         said = object_of(_said_in(event).get("citations"))
-        block = self._round.content.get(said.get("content_index"))
+        block = self._round.content.get(place_of(said.get("content_index")))
         if block is not None:
             event = event | {"delta": {"message": {"citations": {**said, "content_index": block.place}}}}
         return named_event(event | {"index": place})
@@ -248,7 +248,7 @@ def _said_in(event: Document) -> Mapping[str, Any]:
     return object_of(object_of(event.get("delta")).get("message"))
 
 
-def _renumbered(raw: bytes, event: Document, place: int) -> bytes:
+def renumbered(raw: bytes, event: Document, place: int) -> bytes:
     return raw if event.get("index") == place else named_event(event | {"index": place})
 
 

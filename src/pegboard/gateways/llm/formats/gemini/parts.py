@@ -52,7 +52,7 @@ def put(parts: list[Part], more: Sequence[Part]) -> None:
     """Append parts; text chunks are merged if neither part has other fields."""
     for part in more:
         if parts and parts[-1].keys() == part.keys() == {"text"}:
-            parts[-1] = {"text": parts[-1]["text"] + part["text"]}
+            parts[-1] = {"text": text_of(parts[-1]["text"]) + text_of(part["text"])}
         else:
             parts.append(part)
 

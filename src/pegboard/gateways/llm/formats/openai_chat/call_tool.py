@@ -18,7 +18,7 @@ from pegboard.gateways.llm.formats.insertion import (
     staying,
     value,
 )
-from pegboard.gateways.llm.formats.json_reader import object_of, objects_of, text_of
+from pegboard.gateways.llm.formats.json_reader import object_of, objects_of, place_of, text_of
 from pegboard.gateways.llm.formats.json_spans import Edit, members
 from pegboard.gateways.llm.formats.openai_chat.tool_search import DONE, StreamedCall, begins_another
 from pegboard.gateways.llm.formats.protocol import LlmRequest
@@ -71,9 +71,9 @@ class ChatTranslator:
 
     def _piece(self, piece: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         """The output for this chunk of a call: the chunk itself, and the calls completed before it."""
-        key = piece.get("index")
+        key: Any = place_of(piece.get("index"))
         if key is None:
-            key = piece.get("id") or self._last
+            key = text_of(piece.get("id")) or self._last
         another = begins_another(self._ids.get(key, ""), piece)
         if another or key != self._last:
             yield from self._released()

@@ -8,7 +8,7 @@ from functools import reduce
 from typing import Any, cast
 
 from pegboard.gateways.llm.formats.edits import APART, appended, loaded, search_function, summed, written
-from pegboard.gateways.llm.formats.json_reader import object_of, objects_of, text_of, value_of
+from pegboard.gateways.llm.formats.json_reader import object_of, objects_of, place_of, text_of, value_of
 from pegboard.gateways.llm.formats.protocol import LlmRequest
 from pegboard.gateways.llm.formats.streams import Frames
 from pegboard.gateways.llm.formats.tool_search import Document, FunctionCall, Hides, Joiner, SearchExchange, SearchTool
@@ -186,9 +186,9 @@ class ChatJoiner:
     def _opened(self, piece: Mapping[str, Any]) -> StreamedCall:
         """The call that a chunk begins or continues."""
         round_ = self._round
-        key: object = piece.get("index")
+        key: object = place_of(piece.get("index"))
         if key is None:
-            key = piece.get("id") or next(reversed(round_.open), "")
+            key = text_of(piece.get("id")) or next(reversed(round_.open), "")
         if key not in round_.open or round_.open[key].ends_at(piece):
             round_.open.pop(key, None)
             round_.open[key] = StreamedCall()

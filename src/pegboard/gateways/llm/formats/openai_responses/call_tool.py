@@ -22,7 +22,7 @@ from pegboard.gateways.llm.formats.insertion import (
     staying,
     value,
 )
-from pegboard.gateways.llm.formats.json_reader import object_of, objects_of, text_of
+from pegboard.gateways.llm.formats.json_reader import object_of, objects_of, place_of, text_of
 from pegboard.gateways.llm.formats.json_spans import Edit, cut_members
 from pegboard.gateways.llm.formats.openai_chat.call_tool import TEXTS, schema, with_breakpoint
 from pegboard.gateways.llm.formats.openai_responses.namespaces import called_name, namespaced
@@ -51,9 +51,9 @@ class ResponsesTranslator(EventTranslator):
             return raw
         if isinstance(event.get("response"), dict):
             return self._sent(raw, event, event | {"response": self._translated(event["response"], self._reader)})
-        if "output_index" not in event:
+        index, item = place_of(event.get("output_index")), object_of(event.get("item"))
+        if index is None:
             return self._sent(raw, event, event)
-        index, item = event["output_index"], object_of(event.get("item"))
         is_ours = item.get("type") == "function_call" and item.get("name") == self._reader.own
         if event.get("type") == "response.output_item.added" and is_ours and not item.get("namespace"):
             self._held[index] = []
@@ -91,7 +91,8 @@ class ResponsesTranslator(EventTranslator):
         """The event with the numbers that it has without the events that were dropped."""
         if not self._dropped:
             return event
-        return event | {name: event[name] - less for name, less in self._dropped.items() if name in event}
+        numbers = {name: place_of(event.get(name)) for name in self._dropped}
+        return event | {name: at - self._dropped[name] for name, at in numbers.items() if at is not None}
 
 
 class ResponsesCallTool:

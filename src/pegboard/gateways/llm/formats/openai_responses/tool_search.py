@@ -8,7 +8,7 @@ from functools import reduce
 from typing import Any
 
 from pegboard.gateways.llm.formats.edits import appended, fields_of, loaded, schema, summed, with_value, written
-from pegboard.gateways.llm.formats.json_reader import object_of, objects_of, text_of, value_of
+from pegboard.gateways.llm.formats.json_reader import object_of, objects_of, place_of, text_of, value_of
 from pegboard.gateways.llm.formats.json_spans import Edit, splice
 from pegboard.gateways.llm.formats.openai_responses.namespaces import OWN, called_name
 from pegboard.gateways.llm.formats.protocol import LlmRequest
@@ -118,7 +118,7 @@ class ResponsesJoiner:
                 response["output"] = [item for _, item in sorted(self._round.whole.items())]
             self._round.response = response
             self._round.tail.append((raw, event))
-        elif "output_index" in event:
+        elif place_of(event.get("output_index")) is not None and text_of(event.get("type")):
             return self._item(raw, event)
         else:
             return self._event(event, raw, event)
@@ -177,12 +177,12 @@ class ResponsesJoiner:
 
     def _late_calls(self, hides: Hides) -> Iterator[bytes]:
         for item in self._round.late.values():
-            if hides(asked(item).name):
+            if not is_call(item) or hides(asked(item).name):
                 continue
             place, self._next = self._next, self._next + 1
             self._output[place] = item
             name = "input" if "input" in item else "arguments"
-            kind = f"{item['type']}_{name}"
+            kind = f"{text_of(item.get('type'))}_{name}"
             for event in (
                 {"type": "response.output_item.added", "item": {**item, name: "", "status": "in_progress"}},
                 {"type": f"response.{kind}.delta", "item_id": item.get("id"), "delta": item.get(name)},
@@ -206,8 +206,8 @@ class ResponsesJoiner:
 
     def _event(self, event: Document, raw: bytes = b"", before: Document | None = None) -> bytes:
         """The event with the next sequence number; the original bytes if nothing changed."""
-        if "sequence_number" in event:
-            number = event["sequence_number"] if self._number is None else self._number
+        if (number := place_of(event.get("sequence_number"))) is not None:
+            number = number if self._number is None else self._number
             event, self._number = event | {"sequence_number": number}, number + 1
         if event == before:
             return raw
@@ -279,8 +279,8 @@ def called_items(answer: Document) -> list[Mapping[str, Any]]:
     """The items of an answer that wait for the caller: not those whose result is in the same answer, as the provider
     ran them."""
     items = _items(answer)
-    ran = {item.get("call_id") for item in items if text_of(item.get("type")).endswith("_output")}
-    return [item for item in items if is_call(item) and item.get("call_id") not in ran]
+    ran = {text_of(item.get("call_id")) for item in items if text_of(item.get("type")).endswith("_output")}
+    return [item for item in items if is_call(item) and text_of(item.get("call_id")) not in ran]
 
 
 def _others(answer: Document) -> list[Mapping[str, Any]]:
