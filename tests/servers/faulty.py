@@ -42,6 +42,7 @@ TOOLS: list[dict[str, Any]] = [
         "garbage": "Print n lines that are no messages, and then answer",
         "half": "Break off in the middle of the answer",
         "big": "Answer with n bytes",
+        "cut": "Answer with a text that was cut in the middle of an emoji",
         "anonymous": "Say n bytes that are nobody's answer",
         "progress": "Report progress n times, and then answer",
         "storm": "Say n times that the list of tools changed, and then answer",
@@ -116,6 +117,8 @@ def called(name: str, arguments: dict[str, Any], own: Any, token: Any) -> Iterat
             return
         case "big":
             text = "x" * number
+        case "cut":
+            text = "done \ud83d"
         case "anonymous":
             yield json.dumps({"params": "x" * number, "jsonrpc": "2.0"}).encode() + b"\n"
         case "progress":

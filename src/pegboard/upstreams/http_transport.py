@@ -21,6 +21,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from pegboard.errors import PegboardError
 from pegboard.inflate import WINDOWS, inflated
+from pegboard.lone_surrogates import readable
 from pegboard.terminal import printable
 from pegboard.upstreams.http_pools import HttpPools
 from pegboard.upstreams.limits import LIST_METHOD, UpstreamLimits
@@ -329,16 +330,16 @@ class _Whole(_Checked):
     """A JSON answer: checks that it is complete, within the limit, and answers this request (M23)."""
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        head, tail, size = b"", b"", 0
+        parts, size = list[bytes](), 0
         async for chunk in self._chunks():
-            head = (head + chunk[:ENDS_BYTES])[:ENDS_BYTES]
-            tail = (tail + chunk[-ENDS_BYTES:])[-ENDS_BYTES:]
+            parts.append(chunk)
             size += len(chunk)
             if size > self._limit:
                 raise _Unreadable(f"it is larger than the allowed {self._limit:,} bytes ({OPTIONS})")
-            yield chunk
-        if self._is_anothers(head, tail):
+        whole = b"".join(parts)
+        if self._is_anothers(whole[:ENDS_BYTES], whole[-ENDS_BYTES:]):
             raise _Unreadable("it answers another request")
+        yield readable(whole)
 
 
 class _Events(_Checked):
@@ -350,7 +351,7 @@ class _Events(_Checked):
             kept = [line for line in lines.feed(chunk) if not self._is_left_out(line)]
             if any(isinstance(line, TooLong) for line in kept):
                 raise _too_large(self._limit)
-            yield b"".join(line + b"\n" for line in kept if isinstance(line, bytes))
+            yield b"".join(readable(line) + b"\n" for line in kept if isinstance(line, bytes))
 
     def _is_left_out(self, line: bytes | TooLong) -> bool:
         if isinstance(line, TooLong) or not line.startswith(DATA):
@@ -414,7 +415,7 @@ class _ShortEvents(_ShortLists):
         if whole is None:
             return b""
         try:
-            return DATA + self._short(whole) + b"\n"
+            return DATA + self._short(readable(whole)) + b"\n"
         except _Unreadable as error:
             raise httpx2.SSEError(str(error)) from error
 

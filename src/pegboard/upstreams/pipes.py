@@ -19,6 +19,7 @@ from mcp.client._transport import TransportStreams
 from mcp.shared.message import SessionMessage
 
 from pegboard import operating_system
+from pegboard.lone_surrogates import readable
 from pegboard.upstreams.limits import LIST_METHOD, UpstreamLimits
 from pegboard.upstreams.line_reader import LineReader, TooLong, Unattributable, list_too_large, malformed, too_large
 from pegboard.upstreams.list_answers import ListRequests, ListTooLarge, cut
@@ -94,7 +95,7 @@ def _message(line: bytes | TooLong, limits: UpstreamLimits, lists: ListRequests)
         return too_large(TooLong(len(line), whose), limits.of(LIST_METHOD), "list_bytes")
     try:
         line = line if whose is None else cut(line, limits)
-        text = line.decode("utf-8", "replace")
+        text = readable(line).decode("utf-8", "replace")
         return SessionMessage(types.jsonrpc_message_adapter.validate_json(text, by_name=False))
     except ListTooLarge as reason:
         return list_too_large(whose, reason)

@@ -88,6 +88,15 @@ async def test_among_calls_at_once_that_go_wrong_in_every_way_each_other_gets_it
         await echoes(client, 10)
 
 
+async def test_a_text_cut_in_the_middle_of_an_emoji_comes_with_a_mark_in_its_place(
+    client_of: OpenClient, faulty: MakeFaulty
+) -> None:
+    """JavaScript's strings can be cut there, and its clients read the half that is left."""
+    async with client_of(faulty()) as client:
+        assert await text(client, "cut") == "done \ufffd"
+        assert await text(client, "echo", text="whole 😀") == "whole 😀"
+
+
 @pytest.mark.requirement("M7")
 async def test_a_result_of_ten_megabytes_comes_whole_while_others_are_answered(
     client_of: OpenClient, faulty: MakeFaulty

@@ -11,7 +11,8 @@ import msgspec
 
 from pegboard.errors import RequestNotUnderstood
 from pegboard.gateways.llm.formats.edits import fields_of, loaded, strictly_loaded, written
-from pegboard.gateways.llm.formats.json_reader import read, readable, text_of
+from pegboard.gateways.llm.formats.json_reader import read, text_of
+from pegboard.lone_surrogates import readable
 
 STRING = r'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))+"'
 """A JSON string that is not empty."""

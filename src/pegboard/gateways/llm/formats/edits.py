@@ -11,9 +11,9 @@ from typing import Any
 import msgspec
 
 from pegboard.errors import RequestNotUnderstood
-from pegboard.gateways.llm.formats.json_reader import readable
 from pegboard.gateways.llm.formats.json_spans import Edit, Member, elements, members, splice
 from pegboard.gateways.llm.formats.tool_search import Document, SearchTool
+from pegboard.lone_surrogates import readable
 
 SEARCH_TOOLS = 64
 """Search tools whose JSON is remembered: a conversation's requests have the same, mostly."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -13,20 +12,8 @@ import msgspec
 from pegboard.errors import RequestNotUnderstood
 from pegboard.gateways.llm.formats.json_spans import Member
 
-SURROGATE = re.compile(
-    rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"  # a pair
-    rb"|(?P<lone>\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
-    rb"|\\.",
-    re.DOTALL,
-)
 MOST_VALUES = 2_000_000
 """The most values in a body: as Python objects they take several times the memory of their text."""
-REPLACEMENT = rb"\ufffd"
-"""U+FFFD as an escape, with the length of a surrogate's escape, so that all other bytes keep their positions."""
-
-
-MOST_ESCAPES = 200_000
-"""The most escapes that are searched for lone surrogates."""
 
 
 def check_values(body: bytes) -> None:
@@ -47,18 +34,6 @@ def understanding() -> Iterator[None]:
         raise RequestNotUnderstood(
             f"The request cannot be read: {_short(error)}.", remedy="Check its format."
         ) from None
-
-
-def readable(body: bytes) -> bytes:
-    """The body with lone surrogates replaced, which JSON can contain but text cannot.
-
-    All other bytes keep their positions. Clients that cut a text in the middle of an emoji send lone surrogates.
-    """
-    if body.count(b"\\") > MOST_ESCAPES:
-        return body
-    if b"\\ud" not in body and b"\\uD" not in body:
-        return body
-    return SURROGATE.sub(lambda match: REPLACEMENT if match["lone"] else match[0], body)
 
 
 def read(text: bytes | memoryview) -> Any:

@@ -13,8 +13,9 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from pegboard.cached_property import cached_property
-from pegboard.gateways.llm.formats.json_reader import check_values, readable, understanding
+from pegboard.gateways.llm.formats.json_reader import check_values, understanding
 from pegboard.gateways.llm.formats.json_spans import Member, Span, members
+from pegboard.lone_surrogates import readable
 from pegboard.model import JsonObject, Message, Tool, Turn
 from pegboard.retrieval import mark_notes
 from pegboard.token_usage import TokenUsage

@@ -7,10 +7,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pegboard.gateways.llm.formats.json_reader import object_of, read, readable
+from pegboard.gateways.llm.formats.json_reader import object_of, read
 from pegboard.gateways.llm.formats.protocol import Codec, LlmRequest, OfferedTool, OpenCall
 from pegboard.gateways.llm.formats.registry import history_of
 from pegboard.gateways.llm.tool_search import tool as search
+from pegboard.lone_surrogates import readable
 from pegboard.model import Tool, ToolId
 
 ANSWER = re.compile(r"/responses/(?P<id>[^/]+)(/input_items|/cancel)?/?$")

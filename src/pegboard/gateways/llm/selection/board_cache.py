@@ -15,8 +15,9 @@ from uuid import uuid4
 from pegboard import operating_system
 from pegboard.catalog import BpeCounter, Catalog
 from pegboard.errors import PegboardError
-from pegboard.gateways.llm.formats.json_reader import object_of, read, readable, understanding
+from pegboard.gateways.llm.formats.json_reader import object_of, read, understanding
 from pegboard.gateways.llm.formats.protocol import Codec, OfferedTool
+from pegboard.lone_surrogates import readable
 from pegboard.model import Choices, Decision, Server, ServerName, Tokens, Tool, ToolId, Turn
 from pegboard.protocols import Filter, TokenCounter
 from pegboard.retrieval.index_thread import MANY, on_index_thread

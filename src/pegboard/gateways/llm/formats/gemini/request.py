@@ -11,7 +11,7 @@ import msgspec
 from pegboard.catalog import compact_json
 from pegboard.catalog.ingest.provider_tools import tool_from_gemini
 from pegboard.gateways.llm.formats.gemini.response import read_answer
-from pegboard.gateways.llm.formats.json_reader import object_of, objects_of, readable, text_of, understanding, value_of
+from pegboard.gateways.llm.formats.json_reader import object_of, objects_of, text_of, understanding, value_of
 from pegboard.gateways.llm.formats.json_spans import Edit, Member, Span, cut, cut_members, elements, members, splice
 from pegboard.gateways.llm.formats.protocol import LlmRequest, Observer, OfferedTool, ToolChoice, parsed
 from pegboard.gateways.llm.formats.streams import observer
@@ -19,6 +19,7 @@ from pegboard.gateways.llm.formats.tool_arrays import (
     given,
     names_cut,
 )
+from pegboard.lone_surrogates import readable
 from pegboard.model import JsonObject, Message, Part, Tool, Turn
 
 COUNTING = ":countTokens"
