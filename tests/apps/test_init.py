@@ -281,12 +281,14 @@ def test_no_secret_is_shown(run: Run, put: Put) -> None:
         b={"url": "https://me:s3cret@host/mcp?key=s3cret", "headers": {"Authorization": "Bearer s3cret"}},
         c={"command": "x", "env": {"KEY": ["s3cret"]}},
         d={"command": "x", "env": {"KEY": "${s3cret", "MORE": "${input:s3}, s3cret}"}},
+        e={"command": "npx", "args": ["mcp-remote", "https://host/mcp", "--header", "Authorization: Bearer s3cret"]},
+        f={"command": "docker", "args": ["run", "-e", "GITHUB_PAT=s3cret", "--header=X-Mine: s3cret", "image"]},
     )
     for words in (["init"], ["init", "--json"], ["init", "--write"]):
         result = run(*words)
         assert result.exit_code == 0
         assert "s3cret" not in result.output
-    assert own_file().read_text().count("s3cret") == 6, "d stays, for its input"
+    assert own_file().read_text().count("s3cret") == 9, "d stays, for its input"
 
 
 def test_a_second_time_changes_nothing(run: Run, run_json: RunJson, everything: list[Path], machine: Path) -> None:

@@ -151,6 +151,15 @@ def test_a_variables_value_is_taken_literally(value: str) -> None:
 
 
 @pytest.mark.requirement("M30")
+def test_headers_among_arguments_are_secrets_that_errors_do_not_repeat() -> None:
+    by_flag = spec(command="npx", args=["mcp-remote", "https://host/", "--header", "Authorization: Bearer hush-hush"])
+    by_name = spec(command="x", args=["Authorization:Bearer hush=hush==", "auth:read", "docker:latest"])
+
+    assert by_flag.secrets({}) == {"hush-hush", "Bearer hush-hush"}
+    assert by_name.secrets({}) == {"Bearer hush=hush=="}
+
+
+@pytest.mark.requirement("M30")
 def test_the_representation_of_an_expanded_server_holds_no_value_of_a_variable() -> None:
     by_command = spec(command="x", args=["--token", "${T}"], env={"T": "${T}"}).expanded({"T": "hush-hush"})
     by_url = spec(url="https://u:${T}@host/mcp?k=${T}", headers={"A": "Bearer ${T}"}).expanded({"T": "hush-hush"})

@@ -28,8 +28,12 @@ VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-((?:[^{}]|\{[^
 PARTS = re.compile(rf"{REFERENCE.pattern}|{VARIABLE.pattern}")
 UNKNOWN = re.compile(r"\$\{(?:input|command|config):[^}]*\}")
 WORD_BREAK = re.compile(r"[\s:/@?&=;,]+")
-SECRET_NAME = re.compile(r"(?i)(key|token|secret|passw|credential|auth|cookie)")
+SECRET_NAME = re.compile(r"(?i)(key|token|secret|passw|credential|auth|cookie|(?<![a-z])(pat|pwd|pass)(?![a-z]))")
 """Names of headers, flags and parameters whose values are secret."""
+HEADER_FLAGS = frozenset({"-H", "--header", "--headers"})
+HEADER_LINE = re.compile(r"\s*([\w-]+)\s*:(?!//)\s*(?=\S)")
+HEADER_NAME = re.compile(r"(?i)(proxy-)?authorization|(set-)?cookie|[\w-]*-(key|token|secret)")
+"""Names of headers whose lines are secret without such a flag before them."""
 CLIENT_SECRETS = ("client_secret", "issuer_client_secret")
 CLIENT_KEYS = ("client_id", "issuer_client_id", *CLIENT_SECRETS)
 """Options of `oauth` that may contain variables."""
@@ -196,8 +200,9 @@ class ServerSpec(BaseModel):
             spec = self
         values = [*spec.env.values(), *spec.headers.values(), *filter(None, [spec.url])]
         values += filter(None, (getattr(spec.oauth, key) for key in CLIENT_SECRETS)) if spec.oauth else []
-        values += [secret for _, secret in secret_arguments(spec.args)]
-        worded = [*spec.headers.values(), *(value for value in values if "://" in value)]
+        given = [secret for _, secret in secret_arguments(spec.args)]
+        values += given
+        worded = [*spec.headers.values(), *given, *(value for value in values if "://" in value)]
         found |= set(values) | {word for value in worded for word in WORD_BREAK.split(value)}
         return {secret for secret in found if len(secret) >= SECRET_LENGTH and secret.lower() not in HARMLESS}
 
@@ -230,22 +235,36 @@ class ServerSpec(BaseModel):
 
 
 def secret_arguments(args: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Each argument as what may be shown of it, and the secret after that: the value of a flag whose name says so.
+    """Each argument as what may be shown of it, and the secret after that: the value of a flag whose name says so, and
+    that of a header.
 
     >>> list(secret_arguments(["--port", "1", "--api-key", "k", "--token=t"]))
     [('--port', ''), ('1', ''), ('--api-key', ''), ('', 'k'), ('--token=', 't')]
+    >>> list(secret_arguments(["--header", "Authorization: Bearer b"]))
+    [('--header', ''), ('Authorization: ', 'Bearer b')]
     """
-    follows = False
+    before = ""
     for arg in args:
         flag, equals, value = arg.partition("=")
-        named = bool(SECRET_NAME.search(flag))
-        if follows and not arg.startswith("-"):
+        if header := _header(arg, before):
+            yield header
+        elif flag in HEADER_FLAGS and (header := _header(value, flag)):
+            yield f"{flag}={header[0]}", header[1]
+        elif before not in HEADER_FLAGS and SECRET_NAME.search(before) and not arg.startswith("-"):
             yield "", arg
-        elif named and equals:
+        elif equals and SECRET_NAME.search(flag):
             yield flag + equals, value
         else:
             yield arg, ""
-        follows = named and arg.startswith("-") and not equals
+        before = arg if arg.startswith("-") and not equals else ""
+
+
+def _header(line: str, flag: str) -> tuple[str, str] | None:
+    """The name of a header and its value; None for what is no line of a header that may be secret."""
+    found = HEADER_LINE.match(line)
+    if found is None or not (flag in HEADER_FLAGS or HEADER_NAME.fullmatch(found.group(1))):
+        return None
+    return found.group(), line[found.end() :]
 
 
 def _hashed(value: object) -> str:
