@@ -16,7 +16,7 @@ from pegboard.gateways.llm.formats.gemini.request import Gemini
 from pegboard.gateways.llm.formats.generic.request import Generic
 from pegboard.gateways.llm.formats.openai_chat.request import OpenAIChat
 from pegboard.gateways.llm.formats.protocol import AnswerStarted, Codec, Observation, ToolCalled
-from pegboard.gateways.llm.formats.streams import MOST_HELD, DocumentObserver, EventLines
+from pegboard.gateways.llm.formats.streams import MOST_HELD, DocumentObserver, EventLines, Frames
 from pegboard.token_usage import TokenUsage
 
 EVENTS = "text/event-stream; charset=utf-8"
@@ -171,6 +171,23 @@ def test_a_document_too_large_to_hold_is_not_held() -> None:
 
 def test_of_any_other_format_nothing_is_known() -> None:
     assert observed(Generic(), "application/json", [b'{"tool_calls": []}']) == []
+
+
+def test_thoughts_that_only_the_total_counts_are_output() -> None:
+    usage = {"prompt_tokens": 32, "completion_tokens": 9, "total_tokens": 135}
+    answer = json.dumps({"usage": usage | {"completion_tokens_details": {"reasoning_tokens": 94}}}).encode()
+
+    assert observed(OpenAIChat(), "application/json", [answer]) == [TokenUsage(input=32, output=103)]
+
+
+def test_an_event_with_all_that_an_answer_has_is_read_in_linear_time() -> None:
+    """The last event of Responses repeats each image of the answer."""
+    event = b"data: " + b"x" * (40 * 1024 * 1024) + b"\n\n"
+    frames, size = Frames(), 64 * 1024
+
+    read = [len(raw) for at in range(0, len(event), size) for raw, _ in frames.feed(event[at : at + size])]
+
+    assert read == [len(event)]
 
 
 def test_what_geminis_own_tools_put_into_the_prompt_is_input() -> None:

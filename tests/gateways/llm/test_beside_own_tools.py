@@ -67,6 +67,20 @@ async def test_what_the_agent_brings_stays_native_and_the_beginning_never_change
 
 
 @formats
+async def test_a_turn_in_which_a_call_is_required_changes_no_byte_of_the_tools(door: Gateway, name: str) -> None:
+    """Any call will do, and `call_tool` is one."""
+    choice: dict[str, Any] = {"tool_choice": {"type": "any"} if name == "anthropic" else "required"}
+    if name == "gemini":
+        choice = {"toolConfig": {"functionCallingConfig": {"mode": "ANY"}}}
+
+    for turn, more in ((1, {}), (2, choice), (3, {})):
+        arrived, _ = await sent(door, name, working(name, [WEATHER, LOAN, MONEY][:turn]) | more)
+        assert arrived == [*OWN, "call_tool"]
+
+    assert len({json.dumps(each.json["tools"]) for each in door.mock.received}) == 1
+
+
+@formats
 async def test_a_call_of_any_other_tool_reaches_the_agent_as_its_own_name(door: Gateway, name: str) -> None:
     arguments: Any = {"name": "mcp_office_unit_17", "arguments": {"what": "now"}}
     door.mock.model = lambda seen: Says(calls=[Calls(tool="call_tool", arguments=arguments)])

@@ -99,6 +99,26 @@ async def test_a_request_beyond_a_budget_is_answered_as_the_provider_would(
     assert (told.limit, told.per) == (100_000, "a day" if per == "day" else "in all")
 
 
+@pytest.mark.requirement("observability.budgets")
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ("openai_chat", "/openai/v1/chat/completion%73"),
+        ("openai_chat", "/openai/v1/chat/completions//"),
+        ("anthropic", "/anthropic/v1/messag%65s"),
+        ("gemini", "/gemini/v1beta/models/gpt-x%3AgenerateContent"),
+        ("gemini", "/gemini/v1beta/models/gpt-%78:generateConten%74"),
+    ],
+)
+async def test_no_way_of_writing_a_path_escapes_a_budget(
+    gateway_of: OpenGateway, counting: ModelUpstream, name: str, path: str
+) -> None:
+    async with gateway_of(**options({"total": 0.0001, "models": ["gpt-x"]})) as gateway:
+        refused = await gateway.http.post(path, json=asking(name, "a", tools=["a"], model="gpt-x"))
+
+    assert (refused.status_code, counting.sent) == (402, [])
+
+
 async def spent_by(gateways: list[Gateway], clients: int) -> int:
     """Requests that were answered, of clients that ask until they are refused."""
 

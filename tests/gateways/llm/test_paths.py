@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pegboard.gateways.llm.formats.registry import is_model_path
+from pegboard.gateways.llm.formats.gemini.request import Gemini
+from pegboard.gateways.llm.formats.registry import codec_for, is_model_path
 from pegboard.gateways.llm.proxy.target import NoUpstream, UnsafePath, resolved
 
 
@@ -25,10 +26,34 @@ from pegboard.gateways.llm.proxy.target import NoUpstream, UnsafePath, resolved
         ("/models/meta%2Fllama-3.1", "/models/meta%2Fllama-3.1"),
         ("/a/...", "/a/..."),
         ("/a/100%", "/a/100%"),
+        ("/v1/chat/completion%73", "/v1/chat/completions"),
+        ("/model/anthropic.claude-v1%3A0/converse", "/model/anthropic.claude-v1%3A0/converse"),
     ],
 )
 def test_dot_segments_are_resolved_and_everything_else_is_kept(path: str, found: str) -> None:
     assert resolved(path) == found
+
+
+@pytest.mark.requirement("D8")
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1/chat/completion%73",
+        "/v1/chat//completions//",
+        "/v1/messag%65s",
+        "/v1beta/models/gpt-x%3AgenerateContent",
+        "/v1beta/models/gpt-x:generateConten%74",
+        "/model/arn%3Aaws%3Abedrock%2Fprofile/converse",
+    ],
+)
+def test_a_path_is_read_as_it_is_served_however_it_is_written(path: str) -> None:
+    assert codec_for(path) is not None
+
+
+def test_the_name_of_a_gemini_model_is_read_as_it_is_served() -> None:
+    request = Gemini().parse(b"{}", "/v1beta/models/gemini-2.5-pr%6F%3AstreamGenerateContent")
+
+    assert (request.model, request.streams) == ("gemini-2.5-pro", True)
 
 
 @pytest.mark.requirement("D8")

@@ -53,7 +53,7 @@ def connect(serve: Serve, era: str) -> Connect:
     @asynccontextmanager
     async def opened(**options: Any) -> AsyncIterator[Client]:
         parameters = StdioServerParameters(
-            command=sys.executable, args=["-c", CODE, serve.url, "30"], env=dict(os.environ)
+            command=sys.executable, args=["-c", CODE, serve.url, "120"], env=dict(os.environ)
         )
         async with Client(parameters, mode=era, cache=None, **options) as client:
             yield client
@@ -129,7 +129,7 @@ async def test_a_changed_list_is_told_as_each_era_does(connect: Connect, era: st
         if isinstance(message, types.ToolListChangedNotification):
             told.set()
 
-    async with connect(message_handler=hear) as client, asyncio.timeout(60):
+    async with connect(message_handler=hear) as client, asyncio.timeout(240):
         if era == "auto":
             async with client.listen(tools_list_changed=True) as changes:
                 await client.call_tool("grow", {})
@@ -159,7 +159,7 @@ async def test_a_call_that_the_serve_dies_in_is_answered_and_the_next_serve_goes
     connect: Connect, serve: Serve
 ) -> None:
     """In the handshake era the next serve does not know the session: the bridge opens it again."""
-    async with connect() as client, asyncio.timeout(60):
+    async with connect() as client, asyncio.timeout(240):
         for _ in range(2):
             with pytest.raises(MCPError):
                 await client.call_tool("die", {})
@@ -178,7 +178,7 @@ async def test_a_changed_list_is_told_after_the_serve_was_started_again(connect:
         if isinstance(message, types.ToolListChangedNotification):
             told.set()
 
-    async with connect(message_handler=hear) as client, asyncio.timeout(60):
+    async with connect(message_handler=hear) as client, asyncio.timeout(240):
         for _ in range(2):
             serve.kill()
             await serve.start()

@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from pegboard.errors import PegboardError
 from pegboard.gateways.llm.formats.anthropic.call_tool import MessagesCallTool
@@ -58,6 +58,7 @@ from pegboard.gateways.llm.formats.tool_results import ToolResultCodec
 from pegboard.gateways.llm.formats.tool_search import ToolSearchCodec
 from pegboard.settings.llm import UpstreamSettings
 
+EMPTY_SEGMENTS = re.compile(r"/{2,}")
 NOWHERE = re.compile(r"(?!)")
 """Matches no path."""
 
@@ -150,12 +151,27 @@ FORMATS: tuple[Format, ...] = (
 
 def codec_for(path: str) -> Codec | None:
     """The codec for a POST to this path (without query); None if such requests carry no tools."""
-    return next((each.codec for each in FORMATS if each.paths.search(path)), None)
+    plain = _as_served(path)
+    return next((each.codec for each in FORMATS if each.paths.search(plain)), None)
 
 
 def counts(path: str) -> bool:
     """Whether the path counts the tokens of another request: it must be counted as that would be sent."""
-    return any(each.counting.search(path) for each in FORMATS)
+    plain = _as_served(path)
+    return any(each.counting.search(plain) for each in FORMATS)
+
+
+def _as_served(path: str) -> str:
+    """The path as servers read it, however a client writes it: unescaped, but for slashes within a segment, and
+    without empty segments.
+
+    >>> _as_served("//v1/chat/completion%73"), _as_served("/model/arn%3Aaws%2Fx/converse")
+    ('/v1/chat/completions', '/model/arn:aws%2Fx/converse')
+    """
+    if "%" not in path and "//" not in path:
+        return path
+    segments = (unquote(each).replace("/", "%2F") for each in path.split("/"))
+    return EMPTY_SEGMENTS.sub("/", "/".join(segments))
 
 
 def generic_codecs(upstreams: Mapping[str, UpstreamSettings]) -> dict[str, Codec]:

@@ -16,6 +16,8 @@ from pegboard.gateways.llm.formats.tool_search import Document
 
 END = re.compile(rb"(?:\r\n|\n|\r(?!\n)){2}")
 LONGEST_END = 4
+MOST_EVENT = 64 * 1024 * 1024
+"""Bytes of an event: the last one of Responses repeats all that the answer has, images too."""
 SERVER_SENT = "text/event-stream"
 STREAMS = frozenset({SERVER_SENT, "application/vnd.amazon.eventstream"})
 """The media types of streamed answers."""
@@ -27,7 +29,7 @@ class Frames:
     """Splits a stream into events without losing a byte."""
 
     def __init__(self) -> None:
-        self._held = b""
+        self._held = bytearray()
 
     def feed(self, piece: bytes) -> Iterator[tuple[bytes, bytes]]:
         """Each event that this chunk completes: its bytes and its data. Raises UpstreamError for one that is too
@@ -35,16 +37,17 @@ class Frames:
         searched = max(0, len(self._held) - LONGEST_END)
         self._held += piece
         begin = 0
-        for end in END.finditer(self._held, searched):
-            yield _event(self._held[begin : end.end()])
-            begin = end.end()
-        self._held = self._held[begin:]
-        if len(self._held) > MOST_HELD:
-            raise UpstreamError("", f"An event of the answer has more than {MOST_HELD:,} bytes.")
+        for end in [found.end() for found in END.finditer(self._held, searched)]:
+            yield _event(bytes(self._held[begin:end]))
+            begin = end
+        del self._held[:begin]
+        if len(self._held) > MOST_EVENT:
+            raise UpstreamError("", f"An event of the answer has more than {MOST_EVENT:,} bytes.")
 
     def finish(self) -> Iterator[tuple[bytes, bytes]]:
         """The last event if it was not terminated."""
-        held, self._held = self._held, b""
+        held = bytes(self._held)
+        self._held.clear()
         if held:
             yield _event(held)
 

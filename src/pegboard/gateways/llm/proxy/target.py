@@ -28,6 +28,8 @@ USE = f"Known headers are {WISH}{', '.join(KNOWN)}."
 DEEPEST_ESCAPE = 3
 """How often a segment is unescaped: some servers unescape twice."""
 SEPARATORS = re.compile(r"[/\\;]")
+UNRESERVED = re.compile(r"(?i)%(?:2[de]|3[0-9]|4[1-9a-f]|5[0-9af]|6[1-9a-f]|7[0-9ae])")
+"""Escapes of letters, digits, `-`, `.`, `_` and `~`."""
 SIGNATURE = b"AWS4-"
 """How an Authorization header of AWS Signature Version 4 begins."""
 CONVERSATION = "conversation"
@@ -118,7 +120,8 @@ def target_of(scope: Scope, upstreams: Mapping[str, ModelUpstream]) -> Target:
 
 
 def resolved(path: str) -> str:
-    """The path without its dot segments (RFC 3986, 5.2.4), including escaped ones; every other byte is unchanged.
+    """The path without its dot segments (RFC 3986, 5.2.4), including escaped ones, and without escapes of characters
+    that need none (6.2.2.2); every other byte is unchanged.
 
     Raises NoUpstream for a path that does not begin with a slash or climbs above the root, and UnsafePath for dot
     segments behind escaped separators.
@@ -130,6 +133,7 @@ def resolved(path: str) -> str:
         raise NoUpstream(f"There is no path {path!r}.", remedy="Paths begin with a slash.")
     if "." not in path and "%" not in path:
         return path
+    path = UNRESERVED.sub(lambda escape: unquote(escape.group()), path)
     kept: list[str] = []
     segments = path[1:].split("/")
     for place, segment in enumerate(segments):

@@ -73,7 +73,7 @@ class Selector:
         seconds, and EncoderError if nothing can be selected without an encoder; the request should then pass.
         """
         reason, pickable = left_alone(request), request.may_be_picked
-        if not reason and not request.may_lose_some and {"call_tool", "defer"}.isdisjoint(policy.ways):
+        if not reason and not request.may_lose_some and {"call_tool", "defer"}.isdisjoint(policy.ways_of(request)):
             reason = "a call is required, and no tool is known to end the run"
         if not reason and len(pickable) < policy.least_tools:
             reason = f"it has {len(pickable)} tools to select from, and the minimum is {policy.least_tools}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 import msgspec
 
@@ -109,8 +110,8 @@ def _request(text: bytes, fields: dict[str, Member], path: str) -> LlmRequest:
             if isinstance(field_of(part, "functionCall"), dict)
         )
         - {""},
-        model=path.rpartition("/")[2].partition(":")[0],
-        streams="streamGenerateContent" in path,
+        model=unquote(path.rpartition("/")[2]).partition(":")[0],
+        streams="streamGenerateContent" in unquote(path),
         untouchable="it uses cached content, which has its own tools"
         if given(text, fields, either(fields, "cachedContent"))
         else "",

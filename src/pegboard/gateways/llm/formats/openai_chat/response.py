@@ -45,7 +45,13 @@ class _PromptDetails(msgspec.Struct):
 class _Usage(msgspec.Struct):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+    total_tokens: int | None = None
     prompt_tokens_details: _PromptDetails | None = None
+
+    @property
+    def output(self) -> int:
+        """Some providers (xAI, Gemini's endpoint in this format) count the tokens of thoughts in the total alone."""
+        return max(self.completion_tokens or 0, (self.total_tokens or 0) - (self.prompt_tokens or 0))
 
 
 class _Answer(msgspec.Struct):
@@ -79,7 +85,7 @@ class ChatAnswer:
             details = answer.usage.prompt_tokens_details
             yield TokenUsage(
                 input=answer.usage.prompt_tokens or 0,
-                output=answer.usage.completion_tokens or 0,
+                output=answer.usage.output,
                 cache_read=(details.cached_tokens or 0) if details else 0,
                 cache_write=(details.cache_write_tokens or 0) if details else 0,
             )
