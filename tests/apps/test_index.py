@@ -96,6 +96,14 @@ def test_people_read_how_much_was_done(run: Callable[..., Result], tools: Path) 
     assert "nothing had to be embedded." in shown[1]
 
 
+def test_options_before_a_subcommand_are_refused(run: Callable[..., Result], tools: Path, tmp_path: Path) -> None:
+    result = run("index", "--catalog", tools, "--batch", 5, "build", "--out", tmp_path / "shards")
+
+    assert result.exit_code == 2
+    assert "--catalog, --batch: write options after 'build'" in result.stderr
+    assert not (tmp_path / "shards").exists()
+
+
 def test_without_tools_there_is_nothing_to_index(
     run: Callable[..., Result], servers_file: Callable[..., Path], machine: Path
 ) -> None:

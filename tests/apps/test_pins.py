@@ -114,6 +114,20 @@ def test_a_pattern_that_fits_nothing_is_an_error_and_approves_nothing(run_json: 
     assert pins(state)[PAGE].changed
 
 
+def test_options_before_a_subcommand_are_refused_and_reach_no_other_store(
+    run: Run, run_json: RunJson, state: Path, tmp_path: Path
+) -> None:
+    elsewhere = tmp_path / "elsewhere.toml"
+    elsewhere.write_text('state_dir = "elsewhere"\n')
+    refused = run("pins", "--config", elsewhere, "approve", "*")
+
+    assert refused.exit_code == 2
+    assert "--config: write options after 'approve'" in refused.stderr
+    assert all(pins(state)[tool].changed for tool in (MERGE, PAGE))
+    assert json.loads(run("pins", "--json", "diff").stdout)["error"] == "usage_error"
+    assert len(run_json("pins", "--verbose", "diff")["changed"]) == 2
+
+
 def test_where_nothing_was_ever_seen_nothing_is_wrong(run: Run, run_json: RunJson) -> None:
     assert run_json("pins") == {"tools": 0, "changed": 0, "pins": []}
     assert run("pins").exit_code == 0

@@ -13,7 +13,7 @@ import typer
 
 from pegboard.apps.cli.configs import Configured
 from pegboard.apps.cli.index_build import BUILD_EXAMPLES, VERIFY_EXAMPLES, build, verify
-from pegboard.apps.cli.options import Catalogs, Configs, Json, Profile, Verbose, examples
+from pegboard.apps.cli.options import Catalogs, Configs, Json, Profile, Verbose, examples, refuse_before_command
 from pegboard.apps.cli.output import plain, print_json, stdout
 from pegboard.apps.cli.tool_sources import LoadedTools, load_some
 from pegboard.apps.cli.warm_board import Replaced, counting
@@ -76,6 +76,7 @@ def index(
     Existing vectors are neither computed nor sent again, so that the next run continues an interrupted one.
     """
     if context.invoked_subcommand is not None:
+        refuse_before_command(context)
         return
     from pegboard.apps.cli.configs import for_tools
 

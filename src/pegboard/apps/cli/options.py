@@ -50,3 +50,24 @@ def examples(*lines: str) -> str:
     pairs = zip(lines[::2], lines[1::2], strict=True)
     block = "\n\n".join(f"# {what}\n{typed}" for what, typed in pairs)
     return f"**Examples**\n\n```\n{block}\n```"
+
+
+def refuse_before_command(context: typer.Context) -> None:
+    """Raises typer.BadParameter for options given before the name of a subcommand, which they would not reach.
+
+    ``--verbose`` works anywhere.
+    """
+    given = [
+        max(option.opts, key=len)
+        for option in context.command.params
+        if option.name not in (None, "verbose") and _is_typed(context, str(option.name))
+    ]
+    if given:
+        raise typer.BadParameter(
+            f"write options after {context.invoked_subcommand!r}", context, param_hint=", ".join(given)
+        )
+
+
+def _is_typed(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pegboard.apps.cli.options import Configs, Json, Verbose, examples
+from pegboard.apps.cli.options import Configs, Json, Verbose, examples, refuse_before_command
 from pegboard.apps.cli.output import plain, print_json, stdout
 from pegboard.errors import ConfigError, PegboardError
 from pegboard.model import Pin, ToolId, Wording
@@ -104,6 +104,7 @@ def pins(
     the configuration say what happens to others. Reads the store of the gateway's state; no server is started.
     """
     if context.invoked_subcommand is not None:
+        refuse_before_command(context)
         return
 
     known = dict(sorted(asyncio.run(_on_store(config or [], _known)).items()))
