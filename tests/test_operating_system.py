@@ -223,6 +223,21 @@ def test_a_process_that_has_ended_is_not_alive() -> None:
     assert not operating_system.is_alive(0)
 
 
+def test_a_process_of_another_user_or_a_child_that_ended_does_not_run_as_us(monkeypatch: pytest.MonkeyPatch) -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        assert operating_system.runs_as_us(child.pid)
+        assert operating_system.runs_as_us(os.getpid())
+        child.kill()
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        assert not operating_system.runs_as_us(child.pid)
+
+    def refuse(pid: int, number: int) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "kill", refuse)
+    assert not operating_system.runs_as_us(os.getppid())
+
+
 @pytest.mark.requirement("022.systems")
 @pytest.mark.usefixtures("windows")
 def test_on_windows_no_signal_is_sent_to_ask_whether_a_process_lives(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -208,6 +208,19 @@ def is_alive(pid: int) -> bool:
     return True
 
 
+def runs_as_us(pid: int) -> bool:
+    """Whether a process of this user may run; a child of this process that ended is reaped. Windows cannot tell."""
+    if is_windows() or pid <= 0:
+        return pid > 0
+    with suppress(ChildProcessError):
+        return os.waitpid(pid, os.WNOHANG)[0] != pid
+    try:
+        os.kill(pid, 0)
+    except OSError:
+        return False
+    return True
+
+
 def end_process(pid: int) -> None:
     """Ask a process to end; Windows ends it at once. Raises OSError for one that does not exist."""
     os.kill(pid, signal.SIGTERM)

@@ -19,8 +19,10 @@ from typer.testing import Result
 
 from pegboard.apps.cli import shared_process
 from pegboard.apps.cli.service_files import ServiceDefinition, launch_agent, managers, systemd_unit, windows_task
+from pegboard.errors import PegboardError
 from pegboard.gateways.mcp.attach.serve_discovery import running_folder, running_for
 from pegboard.settings.client_files import own_file
+from processes import alive, eventually
 
 Run = Callable[..., Result]
 RunJson = Callable[..., Any]
@@ -33,15 +35,31 @@ with (home / "calls").open("a") as calls:
     calls.write(json.dumps(sys.argv[1:]) + "\\n")
 unit = home / ".config/systemd/user" / sys.argv[-1]
 pid = home / "pid"
-if "enable" in sys.argv:
+def end():
+    if pid.exists():
+        os.kill(int(pid.read_text()), signal.SIGTERM)
+        pid.unlink()
+if "restart" in sys.argv:
+    end()
     line = next(each for each in unit.read_text().splitlines() if each.startswith("ExecStart="))
     out = (home / "out").open("w")
     words = [word.replace("$$", "$").replace("%%", "%") for word in shlex.split(line.removeprefix("ExecStart="))]
     pid.write_text(str(subprocess.Popen(words, stdin=-3, stdout=out, stderr=out, start_new_session=True).pid))
-elif "disable" in sys.argv and pid.exists():
-    os.kill(int(pid.read_text()), signal.SIGTERM)
-    pid.unlink()
-sys.exit({code})
+elif "disable" in sys.argv:
+    end()
+"""
+LAUNCHCTL = """#!{python}
+# Stands for launchd: it refuses a service that is loaded, and for a moment one that is just ending.
+import pathlib, sys
+home = pathlib.Path({home!r})
+loaded, ending = home / "loaded", home / "ending"
+if sys.argv[1] == "bootout" and loaded.exists():
+    loaded.replace(ending)
+elif sys.argv[1] == "bootstrap" and not loaded.exists() and not ending.exists() and not (home / "refuses").exists():
+    loaded.write_text(pathlib.Path(sys.argv[3]).read_text())
+else:
+    ending.unlink(missing_ok=True)
+    sys.exit("Bootstrap failed: 5: Input/output error")
 """
 ODD = ServiceDefinition(
     name="pegboard",
@@ -63,8 +81,33 @@ def board(machine: Path, scripted: dict[str, Any], monkeypatch: pytest.MonkeyPat
     shared_process.SharedProcess(files=(own_file(),)).down()
 
 
+@pytest.fixture
+def stand_in(machine: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
+    """Puts a program into the PATH."""
+    programs = machine / "bin"
+    programs.mkdir()
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    monkeypatch.setattr("pegboard.operating_system.PLATFORM", "linux")
+
+    def put(name: str, text: str) -> None:
+        (programs / name).write_text(text)
+        (programs / name).chmod(0o755)
+
+    return put
+
+
+def healthz(url: str) -> Any:
+    return httpx2.get(httpx2.URL(url).copy_with(path="/healthz"), trust_env=False).raise_for_status().json()
+
+
 def healthy(url: str) -> bool:
-    return httpx2.get(httpx2.URL(url).copy_with(path="/healthz"), trust_env=False).status_code == 200
+    return bool(healthz(url)["status"] == "ok")
+
+
+def as_of_another_version(pid: int) -> None:
+    """What a running process has said of itself, as if the package had been upgraded since."""
+    said = running_folder() / f"{pid}.json"
+    said.write_text(json.dumps(json.loads(said.read_text()) | {"version": "0.0.0"}))
 
 
 def test_one_process_is_started_found_by_the_others_and_stopped(run: Run, run_json: RunJson, board: Path) -> None:
@@ -92,15 +135,54 @@ def test_a_process_is_stopped_although_its_configuration_cannot_be_read(
     assert run_json("down") == {"stopped": ["process"], "still_runs": None}
 
 
-def test_a_service_of_systemd_is_written_started_and_removed(
-    run: Run, run_json: RunJson, board: Path, machine: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("differs", ["environment", "version"])
+def test_a_process_of_another_environment_or_version_is_stopped(
+    run_json: RunJson, board: Path, monkeypatch: pytest.MonkeyPatch, differs: str
 ) -> None:
-    programs = machine / "bin"
-    programs.mkdir()
-    (programs / "systemctl").write_text(SYSTEMCTL.format(python=sys.executable, code=0))
-    (programs / "systemctl").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
-    monkeypatch.setattr("pegboard.operating_system.PLATFORM", "linux")
+    if differs == "environment":
+        monkeypatch.setenv("PEGBOARD_K", "5")
+    pid = healthz(run_json("up", "--manager", "process")["url"])["pid"]
+    monkeypatch.delenv("PEGBOARD_K", raising=False)
+    if differs == "version":
+        as_of_another_version(pid)
+
+    assert run_json("down") == {"stopped": ["process"], "still_runs": None}
+    assert not alive(pid)
+
+
+def test_a_process_that_is_started_anew_takes_the_place_of_the_earlier_one(
+    run_json: RunJson, board: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PEGBOARD_K", "5")
+    earlier = healthz(run_json("up", "--manager", "process")["url"])["pid"]
+    monkeypatch.delenv("PEGBOARD_K")
+    made = run_json("up", "--manager", "process")
+
+    assert (made["ran_already"], healthy(made["url"])) == (False, True)
+    assert not alive(earlier)
+
+
+def test_a_process_that_cannot_be_told_is_left_and_named_and_so_is_its_file(run_json: RunJson, board: Path) -> None:
+    shared = shared_process.SharedProcess(files=(board,))
+    number = shared.folder / "pegboard.pid"
+    shared.folder.mkdir(parents=True)
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
+        number.write_text(str(other.pid))
+        error = run_json("down", code=1)
+
+        assert f"The process {other.pid}" in error["message"]
+        assert str(number) in error["remedy"]
+        assert number.exists()
+        assert alive(other.pid)
+        other.kill()
+    assert run_json("down") == {"stopped": [], "still_runs": None}
+    assert not number.exists()
+
+
+def test_a_service_of_systemd_is_written_started_and_removed(
+    run: Run, run_json: RunJson, board: Path, machine: Path, stand_in: Callable[[str, str], None]
+) -> None:
+    stand_in("systemctl", SYSTEMCTL.format(python=sys.executable))
     unit = machine / ".config/systemd/user/pegboard.service"
     made = run_json("up")
 
@@ -109,18 +191,44 @@ def test_a_service_of_systemd_is_written_started_and_removed(
     assert f'--config" "{board}"' in unit.read_text()
     run("down")
     assert not unit.exists()
-    calls = [json.loads(line) for line in (machine / "calls").read_text().splitlines()]
-    assert [each[1] for each in calls] == ["show-environment", "daemon-reload", "enable", "disable", "daemon-reload"]
+    calls = [json.loads(line)[1] for line in (machine / "calls").read_text().splitlines()]
+    assert calls == ["show-environment", *("daemon-reload", "enable", "restart"), *("disable", "daemon-reload")]
+
+
+def test_a_service_of_systemd_that_runs_already_is_started_anew(
+    run_json: RunJson, board: Path, stand_in: Callable[[str, str], None]
+) -> None:
+    stand_in("systemctl", SYSTEMCTL.format(python=sys.executable))
+    earlier = healthz(run_json("up")["url"])["pid"]
+    as_of_another_version(earlier)
+    made = run_json("up")
+
+    assert made["ran_already"] is False
+    assert healthz(made["url"])["pid"] != earlier
+    assert eventually(lambda: not alive(earlier))
+
+
+def test_launchd_is_told_of_a_service_anew_and_one_that_works_stays_if_it_refuses(
+    board: Path, machine: Path, stand_in: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stand_in("launchctl", LAUNCHCTL.format(python=sys.executable, home=str(machine)))
+    agent = machine / "Library/LaunchAgents/pegboard.plist"
+    for port in (7001, 7002):
+        shared_process.SharedProcess(files=(board,), port=port).up("launchd")
+        assert str(port) in (machine / "loaded").read_text()
+    worked = agent.read_text()
+    monkeypatch.setattr(shared_process, "STOP_SECONDS", 0)
+    (machine / "refuses").touch()
+
+    with pytest.raises(PegboardError, match="Bootstrap failed"):
+        shared_process.SharedProcess(files=(board,), port=7003).up("launchd")
+    assert agent.read_text() == worked
 
 
 def test_a_manager_that_refuses_leaves_nothing_and_its_words_are_shown(
-    run: Run, board: Path, machine: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, board: Path, machine: Path, stand_in: Callable[[str, str], None]
 ) -> None:
-    programs = machine / "bin"
-    programs.mkdir()
-    (programs / "systemctl").write_text("#!/bin/sh\necho 'Failed to connect to bus' >&2\nexit 1\n")
-    (programs / "systemctl").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    stand_in("systemctl", "#!/bin/sh\necho 'Failed to connect to bus' >&2\nexit 1\n")
     result = run("up", "--manager", "systemd")
 
     assert result.exit_code == 1

@@ -115,10 +115,13 @@ class ServiceManager:
     file: Path
     encoding: str
     start: tuple[tuple[str, ...], ...]
+    """A process of an earlier definition is replaced."""
     stop: tuple[tuple[str, ...], ...]
     """Run before the file is removed."""
     after: tuple[tuple[str, ...], ...] = ()
     """Run after the file is removed."""
+    clear: tuple[tuple[str, ...], ...] = ()
+    """Run before ``start``, which fails or has no effect while an earlier process runs."""
 
 
 def managers(service: ServiceDefinition, home: Path, config: Path, user: int) -> Mapping[str, ServiceManager]:
@@ -132,7 +135,11 @@ def managers(service: ServiceDefinition, home: Path, config: Path, user: int) ->
             text=systemd_unit(service),
             file=application_data(home, LINUX) / "systemd" / "user" / unit,
             encoding="utf-8",
-            start=(("systemctl", "--user", "daemon-reload"), ("systemctl", "--user", "enable", "--now", unit)),
+            start=(
+                ("systemctl", "--user", "daemon-reload"),
+                ("systemctl", "--user", "enable", unit),
+                ("systemctl", "--user", "restart", unit),
+            ),
             stop=(("systemctl", "--user", "disable", "--now", unit),),
             after=(("systemctl", "--user", "daemon-reload"),),
         ),
@@ -143,6 +150,7 @@ def managers(service: ServiceDefinition, home: Path, config: Path, user: int) ->
             encoding="utf-8",
             start=(("launchctl", "bootstrap", f"gui/{user}", str(agent)),),
             stop=(("launchctl", "bootout", f"gui/{user}/{service.name}"),),
+            clear=(("launchctl", "bootout", f"gui/{user}/{service.name}"),),
         ),
         "task": ServiceManager(
             name="task",
@@ -154,5 +162,6 @@ def managers(service: ServiceDefinition, home: Path, config: Path, user: int) ->
                 ("schtasks", "/Run", "/TN", service.name),
             ),
             stop=(("schtasks", "/End", "/TN", service.name), ("schtasks", "/Delete", "/F", "/TN", service.name)),
+            clear=(("schtasks", "/End", "/TN", service.name),),
         ),
     }

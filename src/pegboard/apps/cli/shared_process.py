@@ -12,14 +12,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-import httpx2
 from platformdirs import user_state_path
 
 from pegboard import operating_system
 from pegboard.apps.cli.init import own_command
 from pegboard.apps.cli.service_files import STOP_SECONDS, ServiceDefinition, ServiceManager, managers
 from pegboard.errors import ConfigError, PegboardError
-from pegboard.gateways.mcp.attach.serve_discovery import HEALTH, SETTING, running_folder, running_for
+from pegboard.gateways.mcp.attach.serve_discovery import SETTING, is_serve, running_folder, running_for
 from pegboard.home_path import home_path
 from pegboard.settings.client_files import own_file
 
@@ -69,24 +68,50 @@ class SharedProcess:
         return running_for(self.files, running_folder())
 
     def up(self, manager: str) -> None:
-        """Start it. Raises PegboardError if the manager refuses."""
+        """Start it; a process that an earlier `up` started for these files ends. Raises PegboardError if the manager
+        refuses."""
         if manager == PROCESS:
+            self._stop()
             return self._spawn()
         if set_here := sorted(name for name in os.environ if SETTING.match(name)):
             raise ConfigError(
                 f"{', '.join(set_here)} is set in this shell, and the service would not see it.",
                 remedy="Put it into the configuration file, or start a plain process with --manager process.",
             )
+        self._stop()
         chosen = self.managers()[manager]
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         chosen.file.parent.mkdir(parents=True, exist_ok=True)
+        before = chosen.file.read_bytes() if chosen.file.exists() else None
         chosen.file.write_text(chosen.text, chosen.encoding)
         try:
-            _all(chosen.start)
+            self._start(chosen, replaced=before is not None)
         except PegboardError:
-            self.remove(chosen)
+            if before is None:
+                self.remove(chosen)
+            else:
+                self._put_back(chosen, before)
             raise
         return None
+
+    def _start(self, manager: ServiceManager, *, replaced: bool) -> None:
+        """Start a service. Where an earlier one is cleared away first, the manager may refuse until that has ended."""
+        with suppress(PegboardError):
+            _all(manager.clear)
+        until = time.monotonic() + (STOP_SECONDS if replaced and manager.clear else 0)
+        while True:
+            try:
+                return _all(manager.start)
+            except PegboardError:
+                if time.monotonic() >= until:
+                    raise
+            time.sleep(POLL_SECONDS)
+
+    def _put_back(self, manager: ServiceManager, before: bytes) -> None:
+        """Start the service again that another definition was to replace."""
+        manager.file.write_bytes(before)
+        with suppress(PegboardError):
+            self._start(manager, replaced=False)
 
     def wait(self, seconds: float) -> str:
         """Its URL, as soon as it answers. Raises PegboardError with the end of its log if it does not in time."""
@@ -127,11 +152,8 @@ class SharedProcess:
 
     def _has_ended(self) -> bool:
         """Whether a process that this program started is gone."""
-        with suppress(OSError, ValueError):
-            pid = int(self._pid_file.read_text())
-            with suppress(ChildProcessError):
-                return os.waitpid(pid, os.WNOHANG)[0] == pid
-        return False
+        pid = self._pid()
+        return pid is not None and not operating_system.runs_as_us(pid)
 
     def _said(self) -> str:
         with suppress(OSError):
@@ -139,20 +161,37 @@ class SharedProcess:
         return ""
 
     def _stop(self) -> bool:
-        """End the process of the pid file if it is still the serve of these files: the number may be another's now."""
-        url, pid = self.url(), self._pid()
-        self._pid_file.unlink(missing_ok=True)
-        if url is None or pid is None or pid != _pid_at(url):
+        """End the process of the pid file if it is still the serve of these files: the number may be another's now.
+
+        Raises PegboardError, and keeps the file, for a process that runs and cannot be told or does not end.
+        """
+        pid = self._pid()
+        if pid is None or not self._runs(pid):
+            self._pid_file.unlink(missing_ok=True)
             return False
+        if not self._is_ours(pid):
+            raise PegboardError(
+                f"The process {pid}, which `pegboard up` started, runs, but does not answer as `pegboard serve`.",
+                remedy=f"If it is just starting, try again in a moment; if it is stuck, end it by hand; if {pid} is "
+                f"another program's number by now, remove {str(self._pid_file)!r}.",
+            )
         operating_system.end_process(pid)
         until = time.monotonic() + STOP_SECONDS
-        while self.url() is not None:
+        while self._runs(pid):
             if time.monotonic() > until:
                 raise PegboardError(
                     f"The process {pid} did not end in {STOP_SECONDS} seconds.", remedy="End it by hand."
                 )
             time.sleep(POLL_SECONDS)
+        self._pid_file.unlink(missing_ok=True)
         return True
+
+    def _is_ours(self, pid: int) -> bool:
+        return is_serve(pid, self.files, running_folder())
+
+    def _runs(self, pid: int) -> bool:
+        """Whether the process runs; on Windows, which cannot tell, whether it answers."""
+        return self._is_ours(pid) if operating_system.is_windows() else operating_system.runs_as_us(pid)
 
     def _pid(self) -> int | None:
         try:
@@ -174,13 +213,6 @@ def usual_manager() -> str:
         return PROCESS
     asked = subprocess.run(["systemctl", "--user", "show-environment"], capture_output=True, check=False)  # noqa: S607
     return PROCESS if asked.returncode else "systemd"
-
-
-def _pid_at(url: str) -> int | None:
-    with suppress(httpx2.HTTPError, ValueError), httpx2.Client(trust_env=False, timeout=2) as client:
-        pid = client.get(httpx2.URL(url).copy_with(path=HEALTH, query=None)).json().get("pid")
-        return pid if isinstance(pid, int) else None
-    return None
 
 
 def _all(commands: Iterable[Sequence[str]]) -> None:

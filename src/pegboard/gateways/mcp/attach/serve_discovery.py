@@ -40,7 +40,7 @@ def announce(url: str, files: Sequence[Path], folder: Path) -> Iterator[None]:
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     path = folder / f"{os.getpid()}.json"
     said = {"url": url, "pid": os.getpid(), "version": version("pegboard"), "files_hash": files_hash(files)}
-    _write(path, said | {"files": [str(file.resolve()) for file in files]})
+    _write(path, said | {"files": _resolved(files)})
     try:
         yield
     finally:
@@ -58,7 +58,7 @@ def files_hash(files: Sequence[Path]) -> str:
     Processes with different settings, which may grant different rights, never have the same hash.
     """
     set_here = {name: value for name, value in os.environ.items() if SETTING.match(name)}
-    said = {"files": [str(file.resolve()) for file in files], "environment": set_here}
+    said = {"files": _resolved(files), "environment": set_here}
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
 
@@ -73,10 +73,20 @@ def running_for(files: Sequence[Path], folder: Path) -> str | None:
         if not operating_system.is_alive(said["pid"]):
             path.unlink(missing_ok=True)
         elif (
-            said["version"] == version("pegboard") and said["files_hash"] == files_hash(files) and _is_well(said, files)
+            said["version"] == version("pegboard")
+            and said["files_hash"] == files_hash(files)
+            and _answers(said, health(files) | {"pid": said["pid"]})
         ):
             return str(said["url"])
     return None
+
+
+def is_serve(pid: int, files: Sequence[Path], folder: Path) -> bool:
+    """Whether this process is a running serve with exactly these files, of whatever version and environment."""
+    said = _read(folder / f"{pid}.json") if operating_system.only_we_write(folder) else None
+    if said is None or said["pid"] != pid or said.get("files") != _resolved(files):
+        return False
+    return _answers(said, {"pid": pid})
 
 
 def _read(path: Path) -> dict[str, Any] | None:
@@ -90,8 +100,12 @@ def _read(path: Path) -> dict[str, Any] | None:
     return said if whole else None
 
 
-def _is_well(said: Mapping[str, Any], files: Sequence[Path]) -> bool:
-    """Whether the process that answers is the one that the file describes."""
+def _resolved(files: Sequence[Path]) -> list[str]:
+    return [str(file.resolve()) for file in files]
+
+
+def _answers(said: Mapping[str, Any], expected: Mapping[str, Any]) -> bool:
+    """Whether the process that answers where the file says is the one expected."""
     where = urlsplit(said["url"])
     if where.hostname not in LOOPBACK:
         return False
@@ -101,7 +115,6 @@ def _is_well(said: Mapping[str, Any], files: Sequence[Path]) -> bool:
             told = answer.json() if answer.status_code == httpx2.codes.OK else None
     except (httpx2.HTTPError, ValueError):
         return False
-    expected = {"status": "ok", "pid": said["pid"], "files_hash": files_hash(files)}
     return isinstance(told, dict) and expected.items() <= told.items()
 
 
