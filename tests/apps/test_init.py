@@ -378,6 +378,18 @@ def test_a_pegboard_toml_that_exists_is_extended_and_all_else_in_it_stays(run: R
     assert toml(own_file()) == {"a": {"command": "a"}, "a-cursor": {"command": "other"}}
 
 
+def test_a_server_that_is_disabled_in_pegboard_toml_stays_with_its_client(run_json: RunJson, put: Put) -> None:
+    text = '[servers.a]\ncommand = "a"\ndisabled = true\n[servers.b]\ncommand = "b"\ndisabled = true\n'
+    own_file().parent.mkdir(parents=True)
+    own_file().write_text(text + '[servers.also-b]\ncommand = "b"\n')
+    path = put(CURSOR, a={"command": "a"}, b={"command": "b"})
+    report = run_json("init", "--write")
+
+    assert [(each["server"], each["reason"]) for each in report["stays"]] == [("a", "pegboard.toml has it, disabled.")]
+    assert servers(path) == {"pegboard": entry(own_file()), "a": {"command": "a"}}
+    assert [each["as"] for each in report["clients"][0]["moved"]] == ["also-b"]
+
+
 @pytest.mark.parametrize("text", ["k = ", 'servers = {a = {command = "a"}}', "[servers.a]\n"])
 def test_a_pegboard_toml_that_cannot_be_extended_is_an_error_before_anything_changes(
     run: Run, put: Put, machine: Path, text: str

@@ -34,6 +34,7 @@ PLACEHOLDER = re.compile(rf"{UNKNOWN.pattern}|\$\{{[\w:./-]+\}}|\$\{{\{{[^}}]*\}
 """A variable without a default. Any other text that begins with `${` is not a variable and may be secret."""
 OBSTACLE = "It is remote and without a token, and a sign-in (OAuth) through Pegboard is not sure to work: {}."
 NOT_ASKED = "nobody has asked it"
+OFF = "pegboard.toml has it, disabled."
 CURSOR = {"CLIENT_ID": "client_id", "CLIENT_SECRET": "client_secret", "scopes": "scopes"}
 """Fields of Cursor's `auth`."""
 HIDDEN = "***"
@@ -99,11 +100,12 @@ def plan(
 ) -> Plan:
     """Decide which servers move and which stay. ``existing`` are the servers of pegboard.toml, with resolved paths.
 
-    A server that exists already, under any name, is not added again. If another server has the name, the client's name
-    is appended. A remote server without a token stays if there is an ``obstacle`` to signing in, unless it exists
-    already.
+    A server that exists already, under any name, is not added again, and stays if it is disabled there. If another
+    server has the name, the client's name is appended. A remote server without a token stays if there is an
+    ``obstacle`` to signing in, unless it exists already.
     """
-    known = {identity(entry): name for name, entry in existing.items()}
+    known = {identity(entry): name for name, entry in existing.items() if not entry.get("disabled")}
+    disabled = {identity(entry) for entry in existing.values()} - known.keys()
     taken = set(existing)
     new: dict[str, JsonObject] = {}
     moved: list[Moved] = []
@@ -118,6 +120,9 @@ def plan(
                 stays.append(Stays(server=server, file=file, reason=error.message))
                 continue
             same = identity(made)
+            if same in disabled:
+                stays.append(Stays(server=server, file=file, reason=OFF))
+                continue
             if same not in known and may_sign_in(made) and (why := obstacle(made)):
                 stays.append(Stays(server=server, file=file, reason=OBSTACLE.format(why)))
                 continue
@@ -284,7 +289,8 @@ def _is_editors(placeholder: str) -> bool:
 
 def identity(entry: JsonObject) -> str:
     """Equal for two definitions of the same server."""
-    return json.dumps({key: value for key, value in entry.items() if key != "description"}, sort_keys=True)
+    told = {key: value for key, value in entry.items() if key not in ("description", "disabled")}
+    return json.dumps(told, sort_keys=True)
 
 
 def _free(name: str, suffix: str, taken: set[str]) -> str:
@@ -298,4 +304,7 @@ def existing_servers(document: JsonObject, path: Path) -> dict[str, JsonObject]:
     """The servers of a pegboard.toml with their paths resolved, as `plan` compares them."""
     if "servers" not in document:
         return {}
-    return {name: resolved(spec, in_project=False) for name, spec in servers_of(document, path).items()}
+    return {
+        name: resolved(spec, in_project=False) | ({"disabled": True} if spec.disabled else {})
+        for name, spec in servers_of(document, path).items()
+    }
