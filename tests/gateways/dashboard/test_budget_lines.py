@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from pegboard.call_charges import budget_account
 from pegboard.caller_limits import LimitedCaller
+from pegboard.gateways.access_keys import hashed
 from pegboard.gateways.dashboard.budget_lines import BudgetSpending, budget_lines
 from pegboard.settings import load_settings
 from pegboard.settings.limit_settings import BudgetSettings
@@ -21,6 +22,18 @@ def test_a_budget_for_calls_has_a_line_for_each_caller_that_was_seen() -> None:
         *(None, 5_000_000_000),
     )
     assert (second.whose, second.share, second.state) == ("ann", 0.0, "")
+
+
+def test_a_token_has_its_line_though_a_key_for_models_has_its_name() -> None:
+    budget = BudgetSettings(total=1.0)
+    keys = {name: {"hash": hashed(f"key of {name}")} for name in ("ann", "eve")}
+    access = {name: {"hash": hashed(f"token of {name}")} for name in ("ann", "bob")}
+    settings = load_settings(spend={"budgets": (budget.model_dump(),)}, access=access, llm={"keys": keys})
+    account = budget_account(budget, LimitedCaller(name="ann"))
+
+    lines = budget_lines(settings, BudgetSpending(total={account.key: 1_000_000_000}), ["ann", "eve"])
+
+    assert [(line.whose, line.state) for line in lines] == [("ann", "used up"), ("bob", "")]
 
 
 def test_budgets_that_differ_in_their_amounts_alone_have_a_line_each() -> None:

@@ -55,9 +55,10 @@ class BudgetLine:
 
 def budget_lines(settings: Settings, spending: BudgetSpending, seen: Iterable[str]) -> list[BudgetLine]:
     """A line for each budget and each caller or tenant that it counts: the configured ones, and callers that were
-    ``seen``. Those of which most is spent come first."""
+    ``seen`` and are not keys for models. Those of which most is spent come first."""
     keys = {name: key.tenant for name, key in settings.llm.keys.items()}
-    tokens = dict.fromkeys(seen, "") | {name: token.tenant for name, token in settings.access.items()}
+    tokens = {name: "" for name in seen if name not in keys}
+    tokens |= {name: token.tenant for name, token in settings.access.items()}
     found: dict[tuple[object, ...], BudgetLine] = {}
     for caller in _callers(keys):
         for budget in settings.llm.budgets:
@@ -66,7 +67,7 @@ def budget_lines(settings: Settings, spending: BudgetSpending, seen: Iterable[st
                 account = account_of(budget, caller)
                 amounts = (budget.day, budget.total)
                 found[of, account.key, amounts] = _line(of, budget, caller, account, spending, budget.warn)
-    for caller in _callers({name: tenant for name, tenant in tokens.items() if name not in keys}):
+    for caller in _callers(tokens):
         for calls in applying(settings.spend.budgets, caller, None):
             of = f"tools {', '.join(calls.tools)}" if calls.tools != ("*",) else "all calls"
             account = budget_account(calls, caller)
