@@ -241,6 +241,18 @@ def test_the_place_of_state_may_be_a_text_alone(monkeypatch: pytest.MonkeyPatch,
     assert (from_environment.timeout, from_json.connections) == (2.0, 3)
 
 
+def test_the_sandbox_of_all_servers_is_a_word_or_json_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PEGBOARD_SANDBOX", '{"kind": "docker", "image": "x", "network": true}')
+    from_json = load_settings().sandbox
+    monkeypatch.setenv("PEGBOARD_SANDBOX", "bubblewrap")
+
+    assert (from_json.kind, from_json.image, from_json.network) == ("docker", "x", True)
+    assert load_settings().sandbox.kind == "bubblewrap"
+    monkeypatch.setenv("PEGBOARD_SANDBOX", "firejail")
+    with pytest.raises(ConfigError, match=r"sandbox\.kind"):
+        load_settings()
+
+
 @pytest.mark.parametrize(
     "text", ['prefix = "No!"', "timeout = 0", "connections = 0", "rest = -1", 'uri = "redis://me:s3cret@h"']
 )

@@ -77,6 +77,7 @@ OF_A_TEXT = {
     "results": "policy",
     "programs": "mode",
     "registry": "snapshot",
+    "sandbox": "kind",
 }
 """The field that is meant if a section is given as a string."""
 
@@ -370,7 +371,7 @@ class Settings(BaseSettings):
             return value
         return json.loads(value) if value.startswith("[") else tuple(filter(None, map(str.strip, value.split(","))))
 
-    @field_validator("summaries", "state", "encoder", "results", "programs", "registry", mode="before")
+    @field_validator(*OF_A_TEXT, mode="before")
     @classmethod
     def _of_a_text(cls, value: Any, info: ValidationInfo) -> Any:
         """A string alone stands for the most important field; in the environment it may be JSON."""
