@@ -16,7 +16,7 @@ from pegboard.apps.cli import atomic_files
 from pegboard.apps.cli.adopt import BACKUP
 from pegboard.apps.cli.configs import given_or_usual
 from pegboard.apps.cli.doctor import configurations
-from pegboard.settings import client_import
+from pegboard.settings import client_import, load_settings
 from pegboard.settings.client_files import own_file
 from processes import listening
 from signers import SIGNED
@@ -376,6 +376,21 @@ def test_a_pegboard_toml_that_exists_is_extended_and_all_else_in_it_stays(run: R
 
     assert own_file().read_text().startswith(text)
     assert toml(own_file()) == {"a": {"command": "a"}, "a-cursor": {"command": "other"}}
+
+
+def test_a_pegboard_toml_with_a_bom_is_read_and_extended_and_keeps_it(run: Run, run_json: RunJson, put: Put) -> None:
+    text = b'\xef\xbb\xbf# mine\r\n[servers.a]\r\ncommand = "a"\r\n'
+    own_file().parent.mkdir(parents=True)
+    own_file().write_bytes(text)
+    path = put(CURSOR, a={"command": "a"}, b={"command": "b"})
+    before = path.read_bytes()
+    assert run("init", "--write").exit_code == 0
+
+    assert own_file().read_bytes().startswith(text)
+    assert own_file().read_bytes().count(b"\xef\xbb\xbf") == 1
+    assert sorted(load_settings([own_file()]).servers) == ["a", "b"]
+    assert run_json("init", "--undo")["undone"][0]["as_before"]
+    assert path.read_bytes() == before
 
 
 def test_a_server_that_is_disabled_in_pegboard_toml_stays_with_its_client(run_json: RunJson, put: Put) -> None:

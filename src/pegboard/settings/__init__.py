@@ -564,7 +564,7 @@ def read_file(path: Path) -> dict[str, Any]:
         own = load_document(path).get("pegboard", {})
         return (dict(own) if isinstance(own, Mapping) else {}) | {"servers": servers_in(path)}
     try:
-        document = tomllib.loads(path.read_text("utf-8"))
+        document = tomllib.loads(path.read_text("utf-8-sig"))
     except OSError as error:
         raise ConfigError(
             f"Cannot read {str(path)!r}: {error}.", remedy="Check the path given with --config."

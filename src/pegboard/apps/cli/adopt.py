@@ -16,7 +16,7 @@ import tomli_w
 from pegboard.apps.cli.atomic_files import FileChanges
 from pegboard.errors import ConfigError
 from pegboard.settings import read_file
-from pegboard.settings.client_edits import edited
+from pegboard.settings.client_edits import BOM, edited
 from pegboard.settings.client_files import OWN_NAME, own_file
 from pegboard.settings.client_import import (
     ENTRY_NAME,
@@ -133,18 +133,18 @@ def _adoption(
 def raw_document(path: Path) -> dict[str, Any]:
     """A pegboard.toml without defaults. Raises ConfigError."""
     read_file(path)
-    return tomllib.loads(path.read_text("utf-8"))
+    return tomllib.loads(path.read_text("utf-8-sig"))
 
 
 def _extended(text: str, document: JsonObject, new: JsonObject, target: Path) -> str:
-    """The text with new servers at the end; everything else, including comments, stays unchanged."""
+    """The text with new servers at the end; everything else, including comments and a BOM, stays unchanged."""
     if not new:
         return text
     gap = "" if not text or text.endswith("\n\n") else "\n" if text.endswith("\n") else "\n\n"
     extended = text + gap + tomli_w.dumps({"servers": dict(new)})
     expected = {**document, "servers": {**document.get("servers", {}), **new}}
     try:
-        fits = tomllib.loads(extended) == expected
+        fits = tomllib.loads(extended.removeprefix(BOM)) == expected
     except tomllib.TOMLDecodeError:
         fits = False
     if not fits:
