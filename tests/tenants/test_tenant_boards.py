@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,8 +18,9 @@ from pegboard.errors import CatalogError, ConfigError, EncoderError, QuotaReache
 from pegboard.model import Floats, Server, ServerName, Tool, ToolId
 from pegboard.retrieval.index_thread import LARGE, MANY
 from pegboard.settings import Settings
-from pegboard.tenants import ServerRows, TenantBoards
+from pegboard.tenants import DefinitionStore, ServerRows, TenantBoards
 from pegboard.testing import FakeEncoder, fake_tool
+from processes import until
 
 pytestmark = [pytest.mark.requirement("scale.tenants"), pytest.mark.slow]
 
@@ -171,6 +173,109 @@ async def test_rows_that_are_being_read_are_not_given_to_another_tenant(
     assert [tool.name for tool in (await building).catalog.tools] == ["find_invoice"]
     assert boards.definitions == 1
     assert boards.hot == 0, "nothing stays of a tenant that is gone"
+
+
+class Reading:
+    """Boards are read from the store when they are told to go on. What was read stays in ``tools``."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.begun, self.go = threading.Event(), threading.Event()
+        self.tools: list[tuple[Tool, ...]] = []
+        read = DefinitionStore.tools
+
+        def slowly(store: DefinitionStore, listed: ServerRows) -> tuple[Tool, ...]:
+            self.begun.set()
+            assert self.go.wait(SECONDS)
+            self.tools.append(read(store, listed))
+            return self.tools[-1]
+
+        monkeypatch.setattr(DefinitionStore, "tools", slowly)
+
+    async def begins(self) -> None:
+        assert await asyncio.to_thread(self.begun.wait, SECONDS)
+
+
+NEW_INVOICES = [{"name": "pay_invoice", "description": "Pay an invoice"}]
+NEW_TOOLS = [fake_tool("salt", "How much salt is in the water", server="sea")]
+SECRETS = [{"name": f"secret_{number}", "description": "A secret invoice of a rival"} for number in range(4)]
+
+
+@pytest.mark.parametrize("change", ["removes", "imports anew", "withdraws", "publishes anew", "leaves"])
+async def test_who_waits_for_a_place_gets_no_tools_of_another_tenant(
+    boards: TenantBoards, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    await boards.publish(SEA, TOOLS)
+    boards.use("acme", ["sea"])
+    await boards.import_tools("acme", "crm", INVOICES)
+    await boards.import_tools("other", "crm", INVOICES)
+    mine = boards.tools_of("acme")
+    reading = Reading(monkeypatch)
+    other = asyncio.create_task(boards.board("other"))
+    await reading.begins()
+    waiting = asyncio.create_task(boards.board("acme"))
+    await asyncio.sleep(0)  # it has its view now, and no place
+    match change:
+        case "removes":
+            boards.remove_tools("acme", "crm")
+        case "imports anew":
+            await boards.import_tools("acme", "crm", NEW_INVOICES)
+        case "withdraws":
+            boards.withdraw("sea")
+        case "publishes anew":
+            await boards.publish(SEA, NEW_TOOLS)
+        case "leaves":
+            boards.remove_tenant("acme")
+    await boards.import_tools("rival", "vault", SECRETS)
+    assert not waiting.done()
+    reading.go.set()
+    assert {tool.id for tool in (await waiting).catalog.tools} == mine
+    await other
+
+
+async def test_rows_of_who_waited_for_a_place_are_free_afterwards(
+    boards: TenantBoards, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await boards.publish(SEA, TOOLS)
+    boards.use("acme", ["sea"])
+    for server in ("crm", "erp"):
+        await boards.import_tools("acme", server, INVOICES)
+    await boards.import_tools("other", "crm", INVOICES)
+    reading = Reading(monkeypatch)
+    other = asyncio.create_task(boards.board("other"))
+    await reading.begins()
+    waiting = [asyncio.create_task(boards.board("acme")) for _ in range(3)]
+    await asyncio.sleep(0)
+    boards.remove_tools("acme", "crm")
+    waiting[1].cancel()
+    reading.go.set()
+    await asyncio.gather(other, *waiting, return_exceptions=True)
+    assert [task.cancelled() for task in waiting] == [False, True, False]
+    assert boards.definitions == len(TOOLS) + 2
+    boards.remove_tenant("acme")
+    boards.remove_tenant("other")
+    boards.withdraw("sea")
+    assert boards.definitions == 0
+
+
+async def test_rows_stay_until_they_are_read_also_when_nobody_waits_any_more(
+    boards: TenantBoards, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await boards.publish(SEA, TOOLS)
+    for tenant in ("acme", "other"):
+        boards.use(tenant, ["sea"])
+    reading = Reading(monkeypatch)
+    asked = asyncio.create_task(boards.board("acme"))
+    await reading.begins()
+    asked.cancel()
+    await asyncio.gather(asked, return_exceptions=True)
+    boards.withdraw("sea")
+    air = [replace(tool, id=ToolId("air", tool.name), description="What is in the air") for tool in NEW_TOOLS + TOOLS]
+    await boards.publish("air", air)
+    boards.use("other", ["air"])
+    reading.go.set()
+    await until(lambda: bool(reading.tools) and boards.definitions == len(air))
+    assert [tool.id for tool in reading.tools[0]] == [tool.id for tool in TOOLS]
+    assert boards.tools_of("other") == {tool.id for tool in air}
 
 
 async def test_searches_of_boards_that_are_ready_wait_for_no_board_that_is_built(boards: TenantBoards) -> None:

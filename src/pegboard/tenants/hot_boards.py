@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain
 
@@ -57,10 +58,11 @@ class HotBoards:
         if (board := self._known(tenant, view)) is not None:
             return board
         line = self._large if _size(view) >= LARGE else self._small
-        async with line.place(tenant):
-            if (board := self._known(tenant, view)) is not None:
-                return board
-            board = await self._built(view)
+        with self._held(view):
+            async with line.place(tenant):
+                if (board := self._known(tenant, view)) is not None:
+                    return board
+                board = await self._built(view)
         self._remember(tenant, view, board)
         return board
 
@@ -83,18 +85,28 @@ class HotBoards:
         while self._tools > self._most_tools and len(self._boards) > 1:
             self.forget(next(iter(self._boards)))
 
-    async def _built(self, view: View) -> RoutingBoard:
-        for each in view:  # no row becomes another tenant's while it is read
+    @contextmanager
+    def _held(self, view: View) -> Iterator[None]:
+        """Within it no row of a view becomes another tenant's, whatever is removed or listed anew."""
+        for each in view:
             self._store.retain(each.rows)
+        try:
+            yield
+        finally:
+            for each in view:
+                self._store.release(each.rows)
+
+    async def _built(self, view: View) -> RoutingBoard:
         with TURNS.within():
-            try:
-                board = await asyncio.to_thread(self._made, view)
-            finally:
-                for each in view:
-                    self._store.release(each.rows)
+            board = await asyncio.shield(self._read(view))
             await board.warm()
             await board.search_index()
         return board
+
+    async def _read(self, view: View) -> RoutingBoard:
+        """The thread goes on after who asked has left, and holds the rows until it ends."""
+        with self._held(view):
+            return await asyncio.to_thread(self._made, view)
 
     def _made(self, view: View) -> RoutingBoard:
         groups: list[tuple[Server, Sequence[Tool]]] = [(each.server, self._store.tools(each)) for each in view]
