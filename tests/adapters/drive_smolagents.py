@@ -63,6 +63,10 @@ class FunctionTool(Tool):
         super().__init__()
 
 
+FunctionTool.__module__ = "agents.tools"
+"""A program's own package may have the name of another framework's."""
+
+
 class SmolAgents(Driver):
     def __init__(self, board: Board) -> None:
         self.selector = ToolSelector(board)

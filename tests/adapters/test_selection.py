@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -89,6 +90,57 @@ async def test_a_call_outside_of_the_turn_is_refused_with_what_can_be_called(sel
     assert refusal["error"] == "tool_not_available"
     assert refusal["tool"] == "delete_playlist"
     assert refusal["available"] == sorted(selection.names)
+
+
+class SmolTool:
+    """A tool as smolagents has them."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.description, self.inputs = name, name.replace("_", " "), {"id": {"type": "string"}}
+
+
+SmolTool.__module__ = "smolagents.tools"
+
+
+class OwnTool(SmolTool):
+    """A program's own, whose package has the name of the OpenAI Agents SDK's."""
+
+
+OwnTool.__module__ = "agents.tools.own"
+
+
+@pytest.mark.parametrize("kind", [SmolTool, OwnTool, type("Derived", (OwnTool,), {})])
+async def test_a_tool_is_read_whatever_its_programs_package_is_called(board: Board, kind: type[SmolTool]) -> None:
+    selection = await ToolSelector(board).select([kind(name) for name in NAMES], ASK)
+
+    assert "get_invoice" in selection.names
+    assert [tool.name for tool in selection.tools] == [name for name in NAMES if name in selection.names]
+    assert len(selection.tools) <= 4
+
+
+HOSTED = {
+    "an object": SimpleNamespace(name="web_search"),
+    "a dictionary": {"type": "web_search", "name": "web_search"},
+    "metadata": SimpleNamespace(metadata=SimpleNamespace(name="web_search")),
+}
+
+
+@pytest.mark.requirement("adapters.turns")
+@pytest.mark.parametrize("hosted", HOSTED.values(), ids=HOSTED)
+@pytest.mark.parametrize("others", [NAMES, ()], ids=["with others", "alone"])
+async def test_a_hosted_tool_that_is_shown_is_not_refused(board: Board, hosted: Any, others: Sequence[str]) -> None:
+    given = [hosted, *map(SmolTool, others)]
+
+    for selection in (await ToolSelector(board).select(given, ASK), ToolSelector(board).select_now(given, ASK)):
+        assert selection.tools[0] is hosted
+        assert selection.refusal("web_search") is None
+        assert selection.refusal("delete_playlist")
+
+
+async def test_a_hosted_search_tools_is_the_agents(board: Board) -> None:
+    given = [SimpleNamespace(name=SEARCH_TOOLS), *map(SmolTool, NAMES)]
+
+    assert not (await ToolSelector(board).select(given, ASK)).has_search
 
 
 @pytest.mark.requirement("adapters.turns")

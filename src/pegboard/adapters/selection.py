@@ -5,7 +5,7 @@ the framework's tools and messages ─► a board for this set ─► decision �
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -54,11 +54,12 @@ class FoundTools:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnTools(Generic[T]):
     """What one model call may use. ``tools`` are the framework's objects, in the order in which they were given,
-    ``names`` those of them that have a schema; ``ranked`` the same and the next best, best first. A search may
-    find ``left_out``. ``board`` is None if there was nothing to choose among."""
+    ``names`` those of them that have a schema, ``unread`` the others; ``ranked`` those with a schema and the next
+    best, best first. A search may find ``left_out``. ``board`` is None if there was nothing to choose among."""
 
     tools: tuple[T, ...]
     names: frozenset[str]
+    unread: frozenset[str] = frozenset()
     ranked: tuple[str, ...] = ()
     left_out: frozenset[str] = frozenset()
     board: Board | None = None
@@ -67,11 +68,11 @@ class TurnTools(Generic[T]):
     @property
     def has_search(self) -> bool:
         """Whether `search_tools` is offered: there is something to find, and no tool of the agent has its name."""
-        return bool(self.left_out) and SEARCH_TOOLS not in self.names
+        return bool(self.left_out) and SEARCH_TOOLS not in self.names | self.unread
 
     def refusal(self, name: str) -> str | None:
         """The error for the model if it calls a tool that this turn does not have (Tool Attention §5.5)."""
-        if name in self.names or (name == SEARCH_TOOLS and self.has_search):
+        if name in self.names or name in self.unread or (name == SEARCH_TOOLS and self.has_search):
             return None
         return refused(name, sorted(self.names)[:SUGGESTIONS], search=SEARCH_TOOLS if self.has_search else "")
 
@@ -122,7 +123,7 @@ class ToolSelector:
         given = self._given(tools)
         asked = self._asked(given, said, context, refused)
         if asked is None:
-            return TurnTools(tools=tuple(tools), names=frozenset())
+            return TurnTools(tools=tuple(tools), names=frozenset(), unread=_unread(given))
         decision = await asked.board.route(asked.turn, refused=asked.refused, whole_if_small=whole_if_small)
         return self._selection(given, asked, decision, found)
 
@@ -140,7 +141,7 @@ class ToolSelector:
         given = self._given(tools)
         asked = self._asked(given, said, context, refused)
         if asked is None:
-            return TurnTools(tools=tuple(tools), names=frozenset())
+            return TurnTools(tools=tuple(tools), names=frozenset(), unread=_unread(given))
         decision = asked.board.route_now(asked.turn, refused=asked.refused, whole_if_small=whole_if_small)
         return self._selection(given, asked, decision, found)
 
@@ -190,6 +191,7 @@ class ToolSelector:
         return TurnTools(
             tools=tuple(tool for tool, read in given if read is None or read.name in names),
             names=names,
+            unread=_unread(given),
             ranked=tuple(each.tool.name for each in decision.candidates if each.score > 0),
             left_out=allowed - names if self._way_back else frozenset(),
             board=asked.board,
@@ -210,6 +212,19 @@ class Asked:
 def _local(tools: Iterable[ToolId]) -> frozenset[str]:
     """The framework's tools among a board's, by name; others are those of the board's servers."""
     return frozenset(tool.name for tool in tools if tool.server == LOCAL)
+
+
+def _unread(given: Iterable[tuple[Any, FrameworkTool | None]]) -> frozenset[str]:
+    """The names of the tools that have no schema; those that a provider hosts may have none."""
+    return frozenset(name for tool, read in given if read is None for name in _names(tool))
+
+
+def _names(tool: Any) -> Iterator[str]:
+    """What a framework may know a tool by."""
+    for holder in (tool, getattr(tool, "metadata", None)):
+        name = holder.get("name") if isinstance(holder, Mapping) else getattr(holder, "name", None)
+        if isinstance(name, str):
+            yield name
 
 
 def _answer(decision: Decision, catalog: Catalog, selection: TurnTools[Any]) -> FoundTools:

@@ -33,8 +33,7 @@ class FrameworkTool(NamedTuple):
 def framework_tool(tool: object) -> FrameworkTool | None:
     """The tool of a framework; None for anything else, and for hosted tools, which have no schema to rank."""
     kind: Any = type(tool)
-    read = _reader_of(kind)
-    return None if read is None else read(tool)
+    return next((found for read in _readers_of(kind) if (found := read(tool)) is not None), None)
 
 
 def packages_of(kind: type) -> Iterator[str]:
@@ -44,8 +43,9 @@ def packages_of(kind: type) -> Iterator[str]:
 
 
 @lru_cache(maxsize=MOST_KINDS)
-def _reader_of(kind: type) -> Callable[[Any], FrameworkTool | None] | None:
-    return next((READERS[package] for package in packages_of(kind) if package in READERS), None)
+def _readers_of(kind: type) -> tuple[Callable[[Any], FrameworkTool | None], ...]:
+    """Several where a program's own package has the name of another framework's, such as `agents`."""
+    return tuple(READERS[package] for package in dict.fromkeys(packages_of(kind)) if package in READERS)
 
 
 def _openai_agents(tool: Any) -> FrameworkTool | None:
