@@ -24,6 +24,9 @@ from pegboard import Board
 from pegboard.adapters.agent_framework import pegboard_middleware
 from pegboard.adapters.selection import ToolSelector
 
+HOSTED = {"type": "web_search"}
+"""A tool that a provider runs is a dictionary."""
+
 
 class Scripted(FunctionInvocationLayer, ChatMiddlewareLayer, BaseChatClient):
     def __init__(self, script: Script) -> None:
@@ -33,7 +36,8 @@ class Scripted(FunctionInvocationLayer, ChatMiddlewareLayer, BaseChatClient):
     def answer(self, messages: Sequence[Message], options: Any) -> Content:
         parts = [part for message in messages for part in message.contents]
         results = [str(part.result) for part in parts if part.type == "function_result"]
-        reply = self.script.reply([each.name for each in options.get("tools") or ()], results)
+        tools = [each for each in options.get("tools") or () if each is not HOSTED]
+        reply = self.script.reply([each.name for each in tools], results)
         if isinstance(reply, Call):
             number, arguments = f"c{len(self.script.shown)}", json.dumps(reply.arguments)
             return Content.from_function_call(call_id=number, name=reply.name, arguments=arguments)
@@ -65,7 +69,7 @@ class AgentFramework(Driver):
         return Agent(Scripted(script), tools=list(tools), middleware=[self.middleware], **more)
 
     async def run(self, ask: str, script: Script, functions: Functions, *, stream: bool = False) -> str:
-        agent = self.agent(script, self.tools(functions))
+        agent = self.agent(script, [HOSTED, *self.tools(functions)])
         if not stream:
             return str((await agent.run(ask)).text)
         running = agent.run(ask, stream=True)

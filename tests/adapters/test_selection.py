@@ -13,7 +13,7 @@ import pytest
 from pegboard import Board
 from pegboard.adapters.boards import MOST_BOARDS, BoardsBySet
 from pegboard.adapters.selection import SEARCH_TOOLS, ToolSelector, TurnTools
-from pegboard.library.framework_tools import FrameworkTool
+from pegboard.library.framework_tools import FrameworkTool, framework_tool
 from pegboard.testing import FakeEncoder
 
 TOPICS = ("invoice", "customer", "ticket", "email", "contract", "sensor", "recipe", "playlist")
@@ -135,6 +135,22 @@ async def test_a_hosted_tool_that_is_shown_is_not_refused(board: Board, hosted: 
         assert selection.tools[0] is hosted
         assert selection.refusal("web_search") is None
         assert selection.refusal("delete_playlist")
+
+
+async def test_a_hosted_tool_that_is_a_dictionary_passes_where_tools_are_read_once(board: Board) -> None:
+    times: list[object] = []
+
+    def counted(tool: Any) -> FrameworkTool | None:
+        times.append(tool)
+        return framework_tool(tool)
+
+    selector = ToolSelector(board).reading(counted, once=True)
+    hosted, own = {"type": "web_search"}, [SmolTool(name) for name in NAMES]
+    for _ in range(2):
+        selection = await selector.select([hosted, *own], ASK)
+        assert selection.tools[0] is hosted
+        assert "get_invoice" in selection.names
+    assert [tool for tool in times if tool is not hosted] == own
 
 
 async def test_a_hosted_search_tools_is_the_agents(board: Board) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from pegboard.library.framework_tools import FrameworkTool
@@ -13,7 +14,8 @@ Read = Callable[[Any], FrameworkTool | None]
 
 
 def remembered(read: Read) -> Read:
-    """The same, with a memory as long as the tool lives. A tool must not change its name, description or schema.
+    """The same, with a memory as long as the tool lives. A tool must not change its name, description or schema. What
+    cannot be referred to weakly, such as a dictionary, is read each time.
 
     >>> class Tide: ...
     >>> tide, times = Tide(), []
@@ -29,7 +31,8 @@ def remembered(read: Read) -> Read:
         if found is not None and found[0]() is tool:
             return found[1]
         fresh = read(tool)
-        known[place] = weakref.ref(tool, lambda _: known.pop(place, None)), fresh
+        with suppress(TypeError):
+            known[place] = weakref.ref(tool, lambda _: known.pop(place, None)), fresh
         return fresh
 
     return reading
