@@ -17,6 +17,8 @@ from openai.types.responses import (
     ResponseReasoningItem,
 )
 
+from odd_values import spoilt
+from pegboard import Board
 from pegboard.adapters.call_history import answered_names
 from pegboard.errors import ConfigError
 from pegboard.library.turns import turn_of
@@ -191,6 +193,27 @@ def test_what_a_framework_marks_as_failed_is_marked(framework: str) -> None:
     assert answers[1].failed is ("retry" in framework)
 
 
+WITHOUT_TEXT = {
+    "AutoGen": of_package("autogen_core", content=[SimpleNamespace(data=b"image")]),
+    "Google ADK": of_package("google.adk", content=gemini.Content(parts=[gemini.Part(inline_data=gemini.Blob())])),
+    "Google GenAI": gemini.Content(
+        role="user", parts=[gemini.Part(inline_data=gemini.Blob(data=b"voice", mime_type="audio/wav"))]
+    ),
+    "Haystack": of_package("haystack", tool_call_results=[], texts=[], tool_calls=[]),
+    "Microsoft Agent Framework": of_package("agent_framework", role="user", contents=[SimpleNamespace(type="data")]),
+    "Pydantic AI": of_package("pydantic_ai", parts=[], instructions="Report the tide."),
+}
+
+
+@pytest.mark.parametrize("framework", WITHOUT_TEXT)
+def test_every_tool_passes_where_a_conversation_has_no_text(framework: str) -> None:
+    tools = [{"name": name, "description": name} for name in ("tide", "wind", "rain")]
+    with Board(tools, k=1, profile="keyword") as board:
+        for said in (WITHOUT_TEXT[framework], [WITHOUT_TEXT[framework]]):
+            decision = board.route_now(said)
+            assert (decision.query, len(decision.active)) == ("", len(tools))
+
+
 @pytest.mark.parametrize("block", [{"type": "text", "text": "16:20"}, "16:20"], ids=["a block", "a text"])
 def test_the_blocks_of_a_tools_message_are_the_answer_of_its_tool(block: Any) -> None:
     called = {"role": "assistant", "content": None, "tool_calls": [CALL_OF_CHAT]}
@@ -212,11 +235,39 @@ def test_items_that_say_nothing_of_a_turn_are_passed_over() -> None:
 @pytest.mark.requirement("C4")
 @pytest.mark.parametrize(
     "said",
-    [None, 7, [{"text": ASK}], [{"role": "user", "text": ASK}], [{"type": "utterance", "said": ASK}], [object()]],
+    [
+        None,
+        7,
+        [{"text": ASK}],
+        [{"role": "user", "text": ASK}],
+        [{"type": "utterance", "said": ASK}],
+        [object()],
+        [{"role": [1], "content": ASK}],
+        [{"role": "user", "type": ["x"], "content": ASK}],
+        [{"role": "user", "content": ASK, "tool_calls": 5}],
+        [{"role": "assistant", "content": ASK, "tool_calls": ["x"]}],
+        [{"role": "assistant", "content": None, "tool_calls": [{"function": "x"}]}],
+        [{"role": "user", "content": [{"toolResult": {"content": ["x"]}}]}],
+        [{"role": "user", "content": [{"toolResult": {"content": 5}}]}],
+        gemini.Part(text=ASK),
+        [of_package("pydantic_ai", content=ASK)],
+    ],
 )
 def test_what_cannot_be_read_is_an_error_that_says_what_can(said: Any) -> None:
     with pytest.raises(ConfigError, match=r"OpenAI \(Chat Completions, Responses\), Anthropic, Gemini .* LangChain"):
         turn_of(said)
+
+
+@pytest.mark.requirement("C4")
+@pytest.mark.parametrize("said", [RESPONSES, OLD_CHAT, ANTHROPIC, BEDROCK, GEMINI])
+def test_values_of_other_kinds_are_read_or_refused_and_names_stay_texts(said: list[Any]) -> None:
+    for other in spoilt(said):
+        try:
+            messages = turn_of(other).messages
+        except ConfigError:
+            continue
+        answered_names(messages)
+        assert all(isinstance(part.tool, str | None) for message in messages for part in message.parts)
 
 
 def test_one_message_need_not_stand_in_a_list() -> None:

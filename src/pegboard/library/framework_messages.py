@@ -39,18 +39,31 @@ def framework_messages(said: object, called: Called) -> Iterator[Message] | None
     return None if read is None else read(said, called)
 
 
+def is_framework_message(said: object) -> bool:
+    """Whether an object is of a known framework; its message may have no text, as one with an image alone."""
+    kind: Any = type(said)
+    return _reader_of(kind) is not None
+
+
 @lru_cache(maxsize=MOST_KINDS)
 def _reader_of(kind: type) -> Callable[[Any, Called], Iterator[Message]] | None:
     return next((READERS[package] for package in packages_of(kind) if package in READERS), None)
 
 
-def result(text: object, name: str | None, *, failed: bool = False) -> Message:
+def result(text: object, name: object, *, failed: bool = False) -> Message:
     """A tool's result, which is not what the user said (P1)."""
-    return Message(role="tool", parts=(Part(kind="tool_result", text=plain_text(text), tool=name, failed=failed),))
+    return Message(
+        role="tool", parts=(Part(kind="tool_result", text=plain_text(text), tool=_text(name), failed=failed),)
+    )
 
 
-def call(name: str | None) -> Part:
-    return Part(kind="tool_call", tool=name)
+def call(name: object) -> Part:
+    return Part(kind="tool_call", tool=_text(name))
+
+
+def _text(name: object) -> str | None:
+    """A name as it was given; None for what is no text."""
+    return name if isinstance(name, str) else None
 
 
 def plain_text(content: object) -> str:
@@ -84,9 +97,9 @@ def _texts(content: object) -> Iterator[Part]:
 
 
 def _google_adk(said: Any, called: Called) -> Iterator[Message]:
-    """An event, or a content."""
+    """An event, which may have no content, or a content."""
     content = getattr(said, "content", said)
-    parts = list(getattr(content, "parts", None) or ())
+    parts = [] if content is None else list(content.parts or ())
     for part in parts:
         if (answer := part.function_response) is not None:
             yield result(answer.response, answer.name)

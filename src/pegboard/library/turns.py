@@ -7,7 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 from pegboard.errors import ConfigError, SessionConflict
-from pegboard.library.framework_messages import ROLES, Called, call, framework_messages, result
+from pegboard.library.framework_messages import (
+    ROLES,
+    Called,
+    call,
+    framework_messages,
+    is_framework_message,
+    result,
+)
 from pegboard.model import Message, Part, Role, Session, ToolId, Turn
 from pegboard.protocols import Sessions
 from pegboard.retrieval import mark_notes
@@ -15,6 +22,8 @@ from pegboard.retrieval import mark_notes
 UNNAMED = Session().id
 SAID = ("content", "parts", "tool_calls", "function_call")
 """The keys of a message's content."""
+MALFORMED = (AttributeError, KeyError, TypeError, ValueError)
+"""What reading raises where a message has a value of another kind, or lacks one."""
 CALLS = frozenset({"function_call", "custom_tool_call"})
 RESULTS = frozenset({"function_call_output", "custom_tool_call_output"})
 """Items of OpenAI Responses that are not messages. Other items, such as reasoning, do not affect a turn."""
@@ -27,7 +36,8 @@ Said = Turn | str | Mapping[str, Any] | Sequence[Any]
 
 
 def turn_of(said: Said) -> Turn:
-    """The turn. Raises ConfigError for messages in an unknown form.
+    """The turn; one without a text where a framework's messages have none, as images have. Raises ConfigError for
+    messages in an unknown form.
 
     >>> turn_of([{"role": "user", "content": [{"type": "text", "text": "the tide?"}]}]).messages[0].text
     'the tide?'
@@ -37,14 +47,22 @@ def turn_of(said: Said) -> Turn:
     if isinstance(said, str):
         return Turn.ask(said)
     called: Called = {}
-    messages = tuple(message for each in _listed(said) for message in _messages(each, called))
-    if said and not messages:
+    listed = _listed(said)
+    messages = tuple(message for each in listed for message in _read(each, called))
+    if listed and not messages and not any(map(is_framework_message, listed)):
         raise _unreadable(said, "holds no message")
     return mark_notes(Turn(messages=messages))
 
 
 def _listed(said: Any) -> Sequence[Any]:
     return said if isinstance(said, Sequence) else [said]
+
+
+def _read(said: Any, called: Called) -> Sequence[Message]:
+    try:
+        return list(_messages(said, called))
+    except MALFORMED as error:
+        raise _unreadable(said, "does not have the fields and values of a message") from error
 
 
 def _messages(said: Any, called: Called) -> Iterator[Message]:
