@@ -3,8 +3,9 @@
 listed.py FILE    # {"title": …, "instructions": …, "page": 2, "tools": […], "fails": […]}, read anew for each answer
 
 It speaks the handshake era; with LISTED_MODERN set, that of 2026. A call answers the name of the tool and of the file.
-The tools that `fails` names answer with an error. With `"announces": true` a call is followed by the notice that the
-list has changed, if the file has.
+The tools that `fails` names answer with an error, those in `structured` with that content, and those that `wordless`
+names without a text. With `"announces": true` a call is followed by the notice that the list has changed, if the file
+has.
 """
 
 from __future__ import annotations
@@ -39,18 +40,20 @@ def answer(method: str, params: dict[str, Any]) -> dict[str, Any] | None:
             return {"tools": said["tools"][start : start + size]} | more | ENVELOPE
         case "tools/call":
             [tool] = [tool for tool in said["tools"] if tool["name"] == params["name"]]
-            text = {"content": [{"type": "text", "text": f"{FILE.stem}/{params['name']}"}]}
+            text = {"type": "text", "text": f"{FILE.stem}/{params['name']}"}
             return (
-                text
-                | structured(tool)
+                {"content": [] if tool["name"] in said.get("wordless", ()) else [text]}
+                | structured(tool, said.get("structured", {}))
                 | ({"isError": True} if tool["name"] in said.get("fails", ()) else {})
                 | ENVELOPE
             )
     return None
 
 
-def structured(tool: dict[str, Any]) -> dict[str, Any]:
-    """What its `outputSchema` promises, if it has one."""
+def structured(tool: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    """What is given for it, or what its `outputSchema` promises, if it has one."""
+    if tool["name"] in given:
+        return {"structuredContent": given[tool["name"]]}
     if "outputSchema" not in tool:
         return {}
     kind = tool["outputSchema"]["properties"]["done"]["type"]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,9 +16,15 @@ from mcp import Client, MCPError
 from mcp_types import methods
 from pydantic import TypeAdapter
 
+from pegboard.gateways.mcp.gateway.caller import Caller
+from pegboard.gateways.mcp.resources.resource_listing import KINDS, Kind
 from pegboard.gateways.mcp.transport import list_handler
 from pegboard.gateways.mcp.transport.list_handler import MOST_KEPT, ListHandler
+from pegboard.gateways.mcp.transport.resource_handlers import ResourceHandlers
+from pegboard.gateways.mcp.transport.task_handlers import TaskHandlers
+from pegboard.settings.server_spec import ServerSpec
 from pegboard.upstreams.extension_requests import ExtensionRequest
+from upstream_specs import scripted
 
 ANY: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Any])
 OpenClient = Callable[..., AbstractAsyncContextManager[Client]]
@@ -112,11 +121,80 @@ async def test_each_page_is_kept_apart_and_so_few_that_memory_is_bounded(checks:
     assert len(checks) == 2 + MOST_KEPT
 
 
-async def test_a_definition_that_breaks_the_protocol_is_an_error_every_time() -> None:
-    ask = asking(Listed({"name": "one", "inputSchema": "none"}))
-    for _ in range(2):
-        with pytest.raises(MCPError, match="invalid result"):
-            await ask()
+async def test_a_definition_that_breaks_the_protocol_is_left_out_and_logged_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    gateway = Listed(tool("one"), {"name": "two", "inputSchema": "none"}, tool("three", outputSchema={"type": 5}))
+    ask = asking(gateway)
+    for version in ("2025-11-25", "2025-06-18"):
+        assert await ask(version) == {"tools": [tool("one"), tool("three")]}
+    gateway.definitions.append(tool("four", outputSchema={"type": "object", "required": "x"}))
+
+    assert (await ask())["tools"] == [tool("one"), tool("three"), tool("four")]
+    assert [record.getMessage().partition(", as MCP")[0] for record in caplog.records] == [
+        "tools/list: two is listed not",
+        "tools/list: four is listed without its output schema",
+    ]
+
+
+async def test_a_page_that_is_wrong_beside_its_definitions_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(list_handler, "page", lambda *_of: {"tools": [tool("one")], "nextCursor": 5})
+    with pytest.raises(MCPError, match="invalid result"):
+        await asking(Listed(tool("one")))()
+
+
+@pytest.mark.parametrize("kind", ["resources", "resourceTemplates", "prompts"])
+async def test_a_resource_or_prompt_that_breaks_the_protocol_is_left_out(kind: Kind) -> None:
+    good, bad = ({KINDS[kind].identity: f"note://{name}", "name": name} for name in ("good", "bad"))
+
+    async def listed(*_of: Any) -> list[dict[str, Any]]:
+        return [good, bad | {"title": 5}]
+
+    async def started() -> None:
+        pass
+
+    gateway: Any = SimpleNamespace(resources=SimpleNamespace(listed=listed), view=SimpleNamespace(started=started))
+    handlers: Any = ResourceHandlers(lambda _ctx: Caller(session="s"), TaskHandlers(lambda _ctx: Caller()))
+    ctx = SimpleNamespace(protocol_version="2025-11-25", lifespan_context=gateway)
+    on_list = {
+        "resources": "on_list_resources",
+        "resourceTemplates": "on_list_resource_templates",
+        "prompts": "on_list_prompts",
+    }[kind]
+
+    assert await handlers.handlers()[on_list](ctx, None) == {kind: [good]}
+
+
+OF_ANYTHING: dict[str, Any] = {
+    "ids": {"type": "array", "items": {"type": "integer"}},
+    "either": {"anyOf": [{"type": "array"}, {"type": "object"}]},
+    "fields": {"type": "object", "properties": {"done": {"type": "boolean"}}},
+}
+
+
+async def test_a_server_of_2026_with_lists_as_results_takes_no_tools_from_older_clients(
+    client_of: OpenClient, era: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "listed.json"
+    tools = [tool(name, description=name, outputSchema=schema) for name, schema in OF_ANYTHING.items()]
+    said = {"title": "Listed", "instructions": "", "tools": tools, "wordless": ["either"]}
+    file.write_text(json.dumps(said | {"structured": {"ids": [1, 2], "either": ["é"]}}), "utf-8")
+    code = str(Path(__file__).parents[2] / "servers" / "listed.py")
+    modern = ServerSpec(name="modern", command=sys.executable, args=(code, str(file)), env={"LISTED_MODERN": "1"})
+
+    async with client_of(modern, scripted(), exposure="eager") as client:
+        found = {each.name: each.output_schema for each in (await client.list_tools()).tools}
+        ids, either, fields = [await client.call_tool(name, {}) for name in OF_ANYTHING]
+
+    known: dict[str, Any] = OF_ANYTHING
+    if era == "legacy":
+        known = dict.fromkeys(OF_ANYTHING) | {"fields": OF_ANYTHING["fields"]}
+    assert {name: found[name] for name in OF_ANYTHING} == known
+    assert "echo" in found, "another server's"
+    assert [each.structured_content for each in (ids, either)] == ([[1, 2], ["é"]] if era == "auto" else [None, None])
+    said_in_text = [[block.text for block in each.content] for each in (ids, either)]  # type: ignore[union-attr]
+    assert said_in_text == [["listed/ids"], [] if era == "auto" else ['["é"]']]
+    assert fields.structured_content == {"done": True}
 
 
 async def test_a_list_with_parameters_that_are_none_is_refused_before_anything_is_listed(client_of: OpenClient) -> None:

@@ -6,22 +6,19 @@ pages. Both depend on the definitions alone, so the latest lists keep what came 
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from typing import Any
 
 import mcp_types as types
-from mcp import MCPError
 from mcp.server.context import CallNext, HandlerResult
 from mcp_types import methods
-from pydantic import ValidationError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from pegboard.gateways.mcp.gateway.caller import Caller
 from pegboard.gateways.mcp.transport.call_handler import is_open
-from pegboard.gateways.mcp.transport.results import HINTS, Context, page, shaped
+from pegboard.gateways.mcp.transport.results import HINTS, Context, PageCheck, page, without_output_schema
 from pegboard.model import JsonObject
 
-LOGGER = logging.getLogger(__name__)
 LIST = "tools/list"
 MOST_KEPT = 16
 """Answers that are kept: clients of one kind and rights are listed the same, page by page."""
@@ -32,6 +29,7 @@ class ListHandler:
 
     def __init__(self, connected: Callable[[Context], Caller]) -> None:
         self._connected = connected
+        self._check = PageCheck(LIST, "tools")
 
     async def __call__(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         """Raises ValidationError for parameters that the protocol does not allow, which the SDK reports."""
@@ -51,17 +49,18 @@ class ListHandler:
         for version, place, before, answer in known:
             if version == ctx.protocol_version and place == cursor and before == definitions:
                 return dict(answer)
-        answer = shaped(ctx, page(definitions, cursor) | HINTS)
-        _validate(ctx.protocol_version, answer)
+        found = page(definitions, cursor)
+        if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+            found["tools"] = [_for_handshake(each) for each in found["tools"]]
+        answer = self._check.passed(ctx, found | HINTS)
         known.insert(0, (ctx.protocol_version, cursor, definitions, answer))
         del known[MOST_KEPT:]
         return dict(answer)
 
 
-def _validate(version: str, answer: JsonObject) -> None:
-    """Raises MCPError for definitions that break the protocol, as the SDK does: what they say is for the log alone."""
-    try:
-        methods.serialize_server_result(LIST, version, dict(answer))
-    except ValidationError:
-        LOGGER.exception("A definition to be listed breaks the protocol")
-        raise MCPError(types.INTERNAL_ERROR, "Handler returned an invalid result") from None
+def _for_handshake(definition: JsonObject) -> JsonObject:
+    """The definition without an output schema that is not of an object, which only revision 2026-07-28 allows."""
+    schema = definition.get("outputSchema")
+    if schema is None or (isinstance(schema, dict) and schema.get("type") == "object"):
+        return definition
+    return without_output_schema(definition)

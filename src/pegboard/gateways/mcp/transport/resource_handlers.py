@@ -18,7 +18,7 @@ from pegboard.gateways.mcp.gateway.caller import Caller
 from pegboard.gateways.mcp.resources.resource_listing import KINDS, Kind
 from pegboard.gateways.mcp.resources.resources import Visible, everything
 from pegboard.gateways.mcp.transport.client_input import ClientOrigin, Params, Work
-from pegboard.gateways.mcp.transport.results import HINTS, Context, foreign_meta, kept, page
+from pegboard.gateways.mcp.transport.results import HINTS, Context, PageCheck, foreign_meta, kept, page
 from pegboard.gateways.mcp.transport.task_handlers import TaskHandlers
 
 LOGGER = logging.getLogger(__name__)
@@ -123,11 +123,14 @@ class ResourceHandlers:
         return {}
 
     def _lister(self, kind: Kind) -> Any:
+        identity = KINDS[kind].identity
+        check = PageCheck(KINDS[kind].request(None).method, kind, identity)
+
         async def list_them(ctx: Context, params: types.PaginatedRequestParams | None) -> Result:
             await self._started(ctx)
             found = await ctx.lifespan_context.resources.listed(kind, self._visible(ctx))
             cursor = params.cursor if params else None
-            return kept(ctx, page(found, cursor, part=kind, identity=KINDS[kind].identity) | HINTS)
+            return kept(ctx, check.passed(ctx, page(found, cursor, part=kind, identity=identity) | HINTS))
 
         return list_them
 
