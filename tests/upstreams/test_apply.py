@@ -131,6 +131,17 @@ async def test_a_server_that_is_restarted_keeps_its_tools_until_it_lists_others(
         assert [tool.name for tool in fleet.catalog().tools] == ["other"]
 
 
+async def test_a_servers_own_tool_is_called_whatever_its_name_while_it_is_restarted(
+    fleet_of: MakeFleet, journal: Callable[[str], Journal]
+) -> None:
+    first = journal("first")
+    async with fleet_of(first.spec("sign_in")) as fleet:
+        await fleet.settled(60)
+        await fleet.apply(configured(first.spec("sign_in", "more")))
+        result = await fleet.call(ToolId("first", "sign_in"), {})
+    assert result["content"][0]["text"] == str(first.starts[-1])
+
+
 async def test_a_server_that_cannot_start_does_not_hold_the_others_up(
     fleet_of: MakeFleet, journal: Callable[[str], Journal]
 ) -> None:

@@ -89,6 +89,8 @@ class Upstream:
         self._authorization = Authorization(spec, conditions, user)
         self.server = Server(name=ServerName(spec.name), description=spec.description)
         self.tools: tuple[Tool, ...] = ()
+        self.is_placeholder = False
+        """Whether its only tool is ours, which stands for those that it lists after a sign-in."""
         self.status = ServerStatus(name=spec.name, state="starting")
         self.capabilities: JsonObject = {}
         self._accepts_tasks = False
@@ -121,7 +123,7 @@ class Upstream:
         """Connect, serve until the connection ends, pause, and repeat until cancelled; a lazy server waits for a
         call."""
         if self.spec.per_user and not self.user:
-            self.tools = (sign_in_tool(self.spec.name, per_user=True),)
+            self._stand_in()
             await self._set(state="signed_out", reason=str(self._signed_out()))
             await asyncio.Event().wait()
         await self._recall()
@@ -232,7 +234,8 @@ class Upstream:
 
     def inherit(self, before: Upstream) -> None:
         """Take over the tools of the same server under its old configuration, until it lists its own."""
-        self.tools, self.capabilities = before.tools, before.capabilities
+        self.tools, self.is_placeholder = before.tools, before.is_placeholder
+        self.capabilities = before.capabilities
         self._accepts_tasks, self._tasks_only = before._accepts_tasks, before._tasks_only
         self.server = replace(before.server, description=self.spec.description or before.server.description)
         self.status = replace(self.status, tools=len(self.tools))
@@ -271,10 +274,9 @@ class Upstream:
             self._calls -= 1
             self._last_used = self._conditions.clock.monotonic()
 
-    @property
-    def is_placeholder(self) -> bool:
-        """Whether its only tool is ours, which stands for those that it lists after a sign-in."""
-        return not self._listed and bool(self.tools)
+    def _stand_in(self) -> None:
+        """List the tool of ours that signs in, and nothing else."""
+        self.tools, self.is_placeholder = (sign_in_tool(self.spec.name, per_user=self.spec.per_user),), True
 
     async def _sign_in(self) -> dict[str, Any]:
         if not await self._authorization.ask():
@@ -442,7 +444,7 @@ class Upstream:
         """Until there are other credentials. The server is also asked again from time to time, as it may have been
         opened to all."""
         if not self._listed:
-            self.tools = (sign_in_tool(self.spec.name, per_user=self.spec.per_user),)
+            self._stand_in()
         await self._set(state="signed_out", reason=str(self._signed_out()) if self.spec.per_user else ended.reason)
         await self._authorization.wait_for_news(LONGEST_PAUSE)
 
@@ -498,7 +500,7 @@ class Upstream:
         Raises CatalogError for an unreadable listing, and keeps the old tools.
         """
         tools = await asyncio.to_thread(self._tools_of, listing)
-        self.server, self.tools = server_of(self.spec, listing), tools
+        self.server, self.tools, self.is_placeholder = server_of(self.spec, listing), tools, False
         self.capabilities = listing.introduction.get("capabilities") or {}
         self._accepts_tasks = accepts_tasks(self.capabilities)
         self._tasks_only = frozen(tool.name for tool in tools if needs_task(tool))

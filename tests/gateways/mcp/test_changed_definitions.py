@@ -112,6 +112,25 @@ async def test_a_changed_tool_is_gone_by_every_way_in_until_it_is_approved_and_c
         assert "echo" not in await listed(gateway), "what was approved before is not approved any more"
 
 
+async def test_what_is_held_back_stays_so_when_the_entry_of_its_server_changes(host_of: OpenHost) -> None:
+    async with host_of() as host:
+        gateway, told = host.gateway(), []
+
+        async def notify() -> None:
+            told.append("list_changed")
+
+        gateway.announcer.connect("alone", notify)
+        before = await listed(gateway)
+        await redefine(host, description=EVIL)
+        await until(lambda: bool(told))
+        await host.fleet.apply({"scripted": python("scripted", "raise SystemExit")})
+
+        assert (await listed(gateway)).keys() == before.keys() - {"echo"}
+        await until(lambda: host.fleet.status()[0].state == "unhealthy")
+        assert (await listed(gateway)).keys() == before.keys() - {"echo"}
+        assert (await ask(gateway, "echo", text="x"))["error"] == "definition_not_approved"
+
+
 @pytest.mark.requirement("M28")
 async def test_a_tool_that_waits_for_its_server_is_not_called_if_it_comes_back_as_another(
     host_of: OpenHost, tmp_path: Path
