@@ -140,7 +140,7 @@ def call() -> types.CallToolRequest:
 
 async def in_rounds(request: types.CallToolRequest, send: Callable[[], Awaitable[dict[str, Any]]]) -> dict[str, Any]:
     """As an upstream sends a request."""
-    rounds = InputRounds(request)
+    rounds = InputRounds(request, "s")
     while True:
         rounds.prepare()
         result = await send()
@@ -187,3 +187,27 @@ async def test_a_server_that_never_stops_asking_is_an_error() -> None:
     with for_client(Client("ann")), pytest.raises(MCPError, match="did not answer"):
         await in_rounds(call(), send)
     assert times == MOST_ROUNDS
+
+
+async def test_the_answers_of_a_client_that_comes_again_are_for_the_server_that_asked_and_for_one_request() -> None:
+    ann = Client("ann", takes_requests=False)
+    with for_client(ann):
+        asked = InputRounds(call(), "asks").given(REQUIRED)
+    answers: Any = {"q": types.ElicitResult(action="accept", content={"word": "ann"})}
+    again = Client("ann", takes_requests=False)
+    again.inputs = Inputs(responses=answers, state=asked["requestState"])
+    brought = []
+    with for_client(again):
+        for server in ("other", "asks", "asks"):
+            request = call()
+            InputRounds(request, server).prepare()
+            brought.append((request.params.input_responses, request.params.request_state))
+
+    assert asked["inputRequests"] == REQUIRED["inputRequests"]
+    assert brought == [(None, None), (answers, "S"), (None, None)]
+
+
+async def test_a_result_that_asks_nothing_is_given_as_it_is() -> None:
+    result = {"resultType": "complete", "content": []}
+    with for_client(Client("ann", takes_requests=False)):
+        assert InputRounds(call(), "s").given(result) is result

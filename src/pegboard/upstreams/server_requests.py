@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import math
 from collections import deque
@@ -27,6 +28,8 @@ ANSWER_SECONDS = 600.0
 LAST_WORDS = 10.0
 """Seconds for a client to receive messages sent before the answer."""
 MOST_ROUNDS = 20
+ASKED = "pegboard-asked:"
+"""The prefix of a request state with the server that it is for. Like every state, it is sealed before it is sent."""
 QUESTIONS: TypeAdapter[dict[str, types.InputRequest]] = TypeAdapter(dict[str, types.InputRequest])
 Result = dict[str, Any]
 Answer = types.InputResponse | types.ErrorData
@@ -209,21 +212,24 @@ class ProgressRelay:
 
 
 class InputRounds:
-    """The rounds of one request: a server of revision 2026-07-28 asks with a result, and is called again with answers.
+    """The rounds of one request to one server: a server of revision 2026-07-28 asks with a result, and is called again
+    with the answers, which no other server gets.
 
     A client of the handshake era is asked at once. Another one gets the result, and sends its request again.
     """
 
-    def __init__(self, request: types.ClientRequest | types.Request[Any, Any]) -> None:
+    def __init__(self, request: types.ClientRequest | types.Request[Any, Any], server: str) -> None:
         self._request = request if isinstance(request, MULTI_ROUND) else None
         self._origin = ORIGIN.get()
+        self._server = server
         self._left = MOST_ROUNDS
+        self._inputs = Inputs() if self._origin is None or self._request is None else _brought(self._origin, server)
 
     def prepare(self) -> None:
         """Put the client's answers and the server's state in the request, before it is sent."""
         if self._origin is not None and self._request is not None:
-            self._request.params.input_responses = self._origin.inputs.responses
-            self._request.params.request_state = self._origin.inputs.state
+            self._request.params.input_responses = self._inputs.responses
+            self._request.params.request_state = self._inputs.state
 
     async def are_over(self, result: Result) -> bool:
         """Whether this result is the client's; if not, the client has been asked, and the request is to be sent again.
@@ -231,17 +237,36 @@ class InputRounds:
         Raises MCPError if the client cannot answer, and after too many rounds.
         """
         origin = self._origin
-        if origin is None or self._request is None:
-            return True
-        if result.get("resultType") != "input_required" or not origin.takes_requests:
+        if origin is None or not self._asks(result) or not origin.takes_requests:
             return True
         questions = QUESTIONS.validate_python(result.get("inputRequests") or {}, by_name=False)
         answers = {key: _given(await origin.ask(question)) for key, question in questions.items()}
-        origin.inputs = Inputs(responses=answers, state=result.get("requestState"))
+        self._inputs = Inputs(responses=answers, state=result.get("requestState"))
         self._left -= 1
         if not self._left:
             raise MCPError(types.INTERNAL_ERROR, f"The server asked {MOST_ROUNDS} times and did not answer.")
         return False
+
+    def given(self, result: Result) -> Result:
+        """The result as the client gets it: a question with the server's name in its state, for the answers."""
+        if self._origin is None or not self._asks(result):
+            return result
+        return result | {"requestState": ASKED + json.dumps([self._server, result.get("requestState")])}
+
+    def _asks(self, result: Result) -> bool:
+        return self._request is not None and result.get("resultType") == "input_required"
+
+
+def _brought(origin: Origin, server: str) -> Inputs:
+    """What the client's request brought for this server, once. Answers that are for no known server reach none."""
+    brought = origin.inputs
+    if brought.state is None or not brought.state.startswith(ASKED):
+        return Inputs()
+    asked_by, state = json.loads(brought.state.removeprefix(ASKED))
+    if asked_by != server:
+        return Inputs()
+    origin.inputs = Inputs()
+    return Inputs(responses=brought.responses, state=state)
 
 
 def _given(answer: Answer) -> types.InputResponse:

@@ -191,13 +191,13 @@ class Upstream:
 
     async def request(self, request: AnyRequest, progress: ProgressFnT | None = None) -> dict[str, Any]:
         """The result of any request, handled like a call; the server's questions go to the request's `ORIGIN`."""
-        rounds = InputRounds(request)
+        rounds = InputRounds(request, self.spec.name)
         with self._in_use():
             while True:
                 rounds.prepare()
                 result = await self._authorized(request, progress)
                 if await rounds.are_over(result):
-                    return result
+                    return rounds.given(result)
 
     async def watch(self, uri: str) -> None:
         """Subscribe to a resource, on later connections too. Raises MCPError if the server refuses."""

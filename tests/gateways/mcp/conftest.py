@@ -37,11 +37,12 @@ def era(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def client_of(events: MemoryEvents, encoder: FakeEncoder, tmp_path: Path, era: str) -> OpenClient:
-    """A real SDK client, in memory, of a gateway before real servers. ``parts`` replace those of the gateway."""
+    """A real SDK client, in memory, of a gateway before real servers. ``parts`` replace those of the gateway; ``asked``
+    answers questions to the user."""
 
     @asynccontextmanager
     async def connect(
-        *specs: ServerSpec, parts: Mapping[str, Any] = MappingProxyType({}), **options: Any
+        *specs: ServerSpec, parts: Mapping[str, Any] = MappingProxyType({}), asked: Any = None, **options: Any
     ) -> AsyncIterator[Client]:
         servers = {spec.name: spec for spec in specs or (scripted(),)}
         defaults: dict[str, Any] = {
@@ -53,7 +54,10 @@ def client_of(events: MemoryEvents, encoder: FakeEncoder, tmp_path: Path, era: s
         settings = Settings(servers=servers, **(defaults | options))
         fakes: dict[str, Any] = {"encoder": encoder, "embeddings": MemoryEmbeddings(), "events": events}
         made = default_parts(settings, **(fakes | dict(parts)))
-        async with open_gateway(settings, made) as gateway, Client(wire(gateway), mode=era, cache=None) as client:
+        async with (
+            open_gateway(settings, made) as gateway,
+            Client(wire(gateway), mode=era, cache=None, elicitation_callback=asked) as client,
+        ):
             yield client
 
     return connect

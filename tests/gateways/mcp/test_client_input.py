@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import sys
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import mcp_types as types
 import pytest
-from mcp import MCPError
+from mcp import Client, MCPError
 
 from pegboard.gateways.mcp.gateway.caller import Caller
 from pegboard.gateways.mcp.transport.auth import Holder
 from pegboard.gateways.mcp.transport.client_input import PARKED, ClientOrigin, PendingInputs
+from pegboard.settings.server_spec import ServerSpec
 from pegboard.upstreams import ORIGIN
 from processes import until
 
@@ -178,3 +184,112 @@ async def test_a_client_that_can_be_asked_nothing_is_served_without_a_task_of_it
     result = await PendingInputs().result(mute, None, origin, work)
     assert tasks == [asyncio.current_task()]
     assert result["told"].message == "Elicitation not supported"
+
+
+OpenClient = Callable[..., AbstractAsyncContextManager[Client]]
+ASKS = """
+import json, sys
+name, journal, kind = sys.argv[1:]
+envelope = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+question = {"method": "elicitation/create", "params": {"message": name, "requestedSchema": {"type": "object",
+            "properties": {"word": {"type": "string"}}}}}
+found = {
+    "server/discover": {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}, "resources": {}}},
+    "tools/list": {"tools": [{"name": name, "description": name, "inputSchema": {"type": "object"}}]},
+    "resources/list": {"resources": []},
+    "resources/templates/list": {"resourceTemplates": []},
+    "tools/call": {"content": [{"type": "text", "text": name}]},
+    "resources/read": {"contents": [{"uri": "note://x", "text": name}]},
+}
+for line in sys.stdin:
+    message = json.loads(line)
+    method, params = message["method"], message.get("params", {})
+    said = {"result": found[method] | envelope} if method in found else {"error": {"code": -32601, "message": "no"}}
+    if method in ("tools/call", "resources/read"):
+        brought = {key: params[key] for key in ("inputResponses", "requestState") if key in params}
+        with open(journal, "a") as file:
+            file.write(json.dumps(brought) + "\\n")
+        if kind != "tells" and not brought:
+            state = {"requestState": f"state of {name}"}
+            said["result"] = {"resultType": "input_required", "inputRequests": {"q": question}} | state
+        elif kind == "fails":
+            said = {"error": {"code": -32000, "message": "it is broken"}}
+    if "id" in message:
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"]} | said), flush=True)
+"""
+
+
+class AskingServer:
+    """A server of 2026-07-28 that writes down which answers and state each request brought.
+
+    ``kind`` is `asks`, `fails` for one that fails when it has its answer, and `tells` for one that asks nothing.
+    """
+
+    def __init__(self, name: str, folder: Path, kind: str = "asks") -> None:
+        self._journal = folder / f"{name}.journal"
+        self.spec = ServerSpec(name=name, command=sys.executable, args=("-c", ASKS, name, str(self._journal), kind))
+
+    @property
+    def brought(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self._journal.read_text("utf-8").splitlines()]
+
+
+async def answers_with_its_name(_ctx: object, params: Any) -> types.ElicitResult:
+    return types.ElicitResult(action="accept", content={"word": f"for {params.message}"})
+
+
+def answered(name: str) -> dict[str, Any]:
+    """What the request brings that follows this server's question."""
+    answer = {"action": "accept", "content": {"word": f"for {name}"}}
+    return {"inputResponses": {"q": answer}, "requestState": f"state of {name}"}
+
+
+AT_ONCE = "import asyncio\nprint(await asyncio.gather(alpha(), beta()))"
+
+
+@pytest.mark.parametrize("program", ["print(await alpha())\nprint(await beta())", AT_ONCE])
+@pytest.mark.parametrize("era", ["legacy"], indirect=True)
+async def test_what_the_user_answers_to_one_server_reaches_no_other_that_the_same_program_calls(
+    client_of: OpenClient, tmp_path: Path, program: str
+) -> None:
+    alpha, beta = AskingServer("alpha", tmp_path), AskingServer("beta", tmp_path)
+    async with client_of(alpha.spec, beta.spec, asked=answers_with_its_name, programs="on") as client:
+        done = await client.call_tool("run_program", {"program": program})
+
+    assert not done.is_error, done.content
+    assert alpha.brought == [{}, answered("alpha")]
+    assert beta.brought == [{}, answered("beta")]
+
+
+async def test_what_the_user_answers_to_a_server_that_then_fails_does_not_reach_the_next_one(
+    client_of: OpenClient, tmp_path: Path
+) -> None:
+    fails, tells = AskingServer("fails", tmp_path, "fails"), AskingServer("tells", tmp_path, "tells")
+    async with client_of(fails.spec, tells.spec, asked=answers_with_its_name) as client:
+        await client.list_tools()
+        found = await client.read_resource("note://x")
+
+    assert found.contents[0].text == "tells"  # type: ignore[union-attr]
+    assert fails.brought == [{}, answered("fails")]
+    assert tells.brought == [{}]
+
+
+async def test_a_server_of_2026_gets_the_answers_to_its_own_questions_in_both_eras(
+    client_of: OpenClient, tmp_path: Path
+) -> None:
+    server = AskingServer("asks", tmp_path)
+    async with client_of(server.spec, asked=answers_with_its_name, exposure="eager") as client:
+        done = await client.call_tool("asks", {})
+
+    assert [block.text for block in done.content if isinstance(block, types.TextContent)] == ["asks"]
+    assert server.brought == [{}, answered("asks")]
+
+
+@pytest.mark.parametrize("era", ["auto"], indirect=True)
+async def test_answers_to_no_question_of_the_server_do_not_reach_it(client_of: OpenClient, tmp_path: Path) -> None:
+    server = AskingServer("tells", tmp_path, "tells")
+    answers: Any = {"q": types.ElicitResult(action="accept", content={"word": "unasked"})}
+    async with client_of(server.spec, exposure="eager") as client:
+        await client.session.call_tool("tells", {}, input_responses=answers)
+
+    assert server.brought == [{}]
