@@ -152,7 +152,7 @@ class Fleet:
         """Replace the servers, touching only those whose spec changed (M27). Only inside the fleet's context.
 
         Calls to a removed server fail from now on, and its processes have ended when this returns. A restarted server
-        keeps its tools until it lists them again.
+        keeps its tools until it lists them again, and watches the same resources.
         """
         async with self._applying:
             before = self._servers
@@ -319,6 +319,7 @@ class Fleet:
         """Start a server after its predecessor of the same name has ended."""
         if before is not None:
             running.upstream.inherit(before.upstream)
+            running.upstream.go_on_for(before.upstream)
         self._tasks.start_soon(self._run, running, before, name=f"pegboard-{running.upstream.spec.name}")
 
     async def _run(self, running: RunningServer, before: RunningServer | None) -> None:

@@ -206,6 +206,10 @@ class Upstream:
                 await (await self._connected()).watch(uri)
         self._session.watched[uri] += 1
 
+    def watches(self, uri: str) -> bool:
+        """Whether a `watch` of the resource is not undone yet."""
+        return uri in self._session.watched
+
     async def unwatch(self, uri: str) -> None:
         """Undo one `watch`; the subscription ends with the last one."""
         if self._session.watched[uri] > 1:
@@ -240,13 +244,17 @@ class Upstream:
         self.server = replace(before.server, description=self.spec.description or before.server.description)
         self.status = replace(self.status, tools=len(self.tools))
 
+    def go_on_for(self, before: Upstream) -> None:
+        """Watch what the same server watched under its old configuration, and log at its level."""
+        self._session = before._session
+
     async def stop_if_idle(self, rest: float = math.inf) -> None:
         """Stop a lazy server without a call for ``idle_stop`` seconds, or for ``rest`` if it has no sessions and is
         reached by HTTP. Its tools stay."""
         limit = self._conditions.idle_stop
         if self.spec.url is not None and self._protocol in MODERN_PROTOCOL_VERSIONS:
             limit = min(limit, rest)
-        if self._connection is None or self._calls or self._session.watched or not self._rests or not limit:
+        if self._connection is None or self._calls or not self._rests or not limit:
             return
         if self._conditions.clock.monotonic() - self._last_used >= limit:
             self._wanted.clear()
@@ -412,8 +420,8 @@ class Upstream:
 
     @property
     def _rests(self) -> bool:
-        """Whether it may stay disconnected: it is lazy, and its tools are known."""
-        return self._lazy and self._listed
+        """Whether it may stay disconnected: it is lazy, its tools are known, and it watches nothing."""
+        return self._lazy and self._listed and not self._session.watched
 
     async def _recall(self) -> None:
         """Restore the server's era and tools from the cache: a lazy server need not run (M19), others are listed at
@@ -428,7 +436,7 @@ class Upstream:
             LOGGER.exception("The stored listing of server %s cannot be used", self.spec.name)
             return
         self._wanted.clear()
-        if self._lazy:
+        if self._rests:
             await self._set(state="idle", protocol=known.protocol)
         else:
             await self._set(protocol=known.protocol)

@@ -54,10 +54,13 @@ class UserServers:
     def follow(self) -> None:
         """Start and end connections as the fleet's configuration says now."""
         specs = {each.spec.name: each.spec for each in self._fleet.upstreams if each.spec.per_user}
-        self._end([name for name, each in self._own.items() if specs.get(name) != each.upstream.spec])
+        before = dict(self._own)
+        self._end([name for name, each in before.items() if specs.get(name) != each.upstream.spec])
         for name, spec in specs.items():
             if name not in self._own:
                 self._own[name] = self._fleet.start_for_user(spec, self.user, self._options, self._listeners)
+                if name in before:
+                    self._own[name].upstream.go_on_for(before[name].upstream)
         self.tell()
 
     def tell(self) -> None:

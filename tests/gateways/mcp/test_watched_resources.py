@@ -16,9 +16,11 @@ from mcp import Client
 
 from pegboard import Settings
 from pegboard.compose import default_parts
+from pegboard.errors import UpstreamError
 from pegboard.gateways.mcp import open_gateway
 from pegboard.gateways.mcp.gateway import notifications
 from pegboard.gateways.mcp.gateway.gateway import Gateway, all_hear
+from pegboard.gateways.mcp.gateway.host import Host, open_host
 from pegboard.gateways.mcp.transport.gateway_server import wire
 from pegboard.model import ServerName
 from pegboard.settings.server_spec import ServerSpec
@@ -39,14 +41,29 @@ def opened(tmp_path: Path) -> Opening:
     """Opens a gateway before a server whose resources can be watched."""
 
     @asynccontextmanager
-    async def gateway(*how: str, others: tuple[str, ...] = ()) -> AsyncIterator[Gateway]:
-        options: dict[str, Any] = {"cache_dir": tmp_path, "state_dir": tmp_path, "start_wait": 20.0}
-        settings = Settings(servers={name: watched(tmp_path, name, *how) for name in ("watched", *others)}, **options)
+    async def gateway(*how: str, others: tuple[str, ...] = (), **options: Any) -> AsyncIterator[Gateway]:
+        servers = {name: watched(tmp_path, name, *how) for name in ("watched", *others)}
+        settings = settings_of(tmp_path, servers, **options)
         parts = default_parts(settings, encoder=FakeEncoder(), embeddings=MemoryEmbeddings())
         async with open_gateway(settings, parts) as made:
             yield made
 
     return gateway
+
+
+@asynccontextmanager
+async def hosted(folder: Path) -> AsyncIterator[Host]:
+    """A host before the same server, which can be reconfigured."""
+    settings = settings_of(folder, {"watched": watched(folder, "watched")})
+    parts = default_parts(settings, encoder=FakeEncoder(), embeddings=MemoryEmbeddings())
+    async with open_host(settings, parts) as made:
+        await made.gateway().view.started()
+        yield made
+
+
+def settings_of(folder: Path, servers: dict[str, ServerSpec], **options: Any) -> Settings:
+    defaults: dict[str, Any] = {"cache_dir": folder, "state_dir": folder, "start_wait": 20.0}
+    return Settings(servers=servers, **(defaults | options))
 
 
 def watched(folder: Path, name: str, *how: str) -> ServerSpec:
@@ -164,3 +181,65 @@ async def test_who_does_not_take_an_update_delays_no_other_watcher_and_no_other_
         async with asyncio.timeout(60):
             await all_hear([Failing(), gateway], ServerName("watched"), message)  # type: ignore[list-item]
         assert heard == URIS[:1]
+
+
+async def test_a_server_that_is_reloaded_watches_on_at_the_same_log_level(tmp_path: Path) -> None:
+    async with hosted(tmp_path) as host:
+        gateway = host.gateway()
+        await gateway.resources.subscribe("session", URIS[0], None)
+        await gateway.levels.set("session", "error")
+        await host.reconfigure(settings_of(tmp_path, {"watched": watched(tmp_path, "watched", "anew")}))
+
+        await until(lambda: asked(tmp_path, "subscribe")[URIS[0]] == 2)
+        assert asked(tmp_path, "setLevel") == Counter(error=2)
+        await gateway.resources.unsubscribe("session", URIS[0])
+        assert asked(tmp_path, "unsubscribe") == Counter(URIS[:1])
+
+
+async def test_a_server_that_is_removed_and_comes_back_is_asked_to_watch_again(tmp_path: Path) -> None:
+    async with hosted(tmp_path) as host:
+        gateway = host.gateway()
+        await gateway.resources.subscribe("session", URIS[0], None)
+        await host.reconfigure(settings_of(tmp_path, {}))
+        assert gateway.resources._watchers == {}
+        await host.reconfigure(settings_of(tmp_path, {"watched": watched(tmp_path, "watched")}))
+        await until(lambda: host.fleet.status()[0].state == "ready")
+        await gateway.resources.subscribe("other", URIS[0], None)
+
+        assert asked(tmp_path, "subscribe")[URIS[0]] == 2
+
+
+async def test_a_lazy_server_that_ends_while_it_watches_is_connected_again(opened: Opening, tmp_path: Path) -> None:
+    async with opened(lazy=True) as gateway:
+        await gateway.view.started()
+        await gateway.resources.subscribe("session", URIS[0], None)
+        with pytest.raises(UpstreamError):
+            await gateway.resources.read(types.ReadResourceRequestParams(uri="note://watched/end"))
+
+        await until(lambda: asked(tmp_path, "subscribe")[URIS[0]] == 2)
+
+
+async def test_a_session_hears_of_a_part_of_what_it_watches_from_the_server_where_it_is_watched(
+    opened: Opening, tmp_path: Path
+) -> None:
+    heard: list[str] = []
+    done = asyncio.Event()
+
+    async def tell(uri: str) -> None:
+        heard.append(uri)
+        if uri == URIS[0]:
+            done.set()
+
+    async with opened() as gateway:
+        await gateway.view.started()
+        for uri in (URIS[0], URIS[1]):
+            await gateway.resources.subscribe("session", uri, tell)
+        for uri in (f"{URIS[0]}/part", f"{URIS[0]}_other", URIS[0]):
+            await gateway.resources.read(types.ReadResourceRequestParams(uri=uri))
+        await asyncio.wait_for(done.wait(), 60)
+        message = types.ResourceUpdatedNotification(
+            params=types.ResourceUpdatedNotificationParams(uri=f"{URIS[1]}/part")
+        )
+        await gateway.heard(ServerName("another"), message)
+
+    assert heard == [f"{URIS[0]}/part", URIS[0]]

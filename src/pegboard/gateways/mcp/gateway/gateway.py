@@ -182,6 +182,11 @@ class Gateway:
         else:
             await self.resources.on_notification(server, message)
 
+    def renew(self) -> None:
+        """The servers have changed, or what they list."""
+        self.view.renew()
+        self.resources.renew()
+
     def close(self) -> None:
         self._later.flush()
         self.view.close()

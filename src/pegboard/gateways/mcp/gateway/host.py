@@ -345,7 +345,7 @@ class Host:
 
     def _renew_views(self) -> None:
         for gateway in self._gateways.values():
-            gateway.view.renew()
+            gateway.renew()
         self.users.renew()
 
 

@@ -133,7 +133,7 @@ class UserBoard:
         """The tools may have changed."""
         self.servers.tell()
         for gateway in self.gateways.values():
-            gateway.view.renew()
+            gateway.renew()
 
     def review(self) -> None:
         """Something may have been approved."""

@@ -69,7 +69,7 @@ class ServerResources:
         self._within = within
         self.on_read: Callable[[str, Result], None] = lambda uri, result: None
         self._watchers: dict[str, dict[object, OnUpdate | None]] = {}
-        self._watched_at: dict[str, str] = {}
+        self._watched_at: dict[str, Upstream] = {}
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._updates = MergedNotices()
         self._leaving: set[asyncio.Task[None]] = set()
@@ -136,14 +136,14 @@ class ServerResources:
     async def subscribe(self, who: object, uri: str, tell: OnUpdate | None, visible: Visible = everything) -> None:
         """Await ``tell`` when the resource changes; with None, changes go to the bus only. Raises MCPError."""
 
-        async def watch(upstream: Upstream) -> str:
+        async def watch(upstream: Upstream) -> Upstream:
             await upstream.watch(uri)
-            return upstream.server.name
+            return upstream
 
         async with self._turn(uri):
             if uri not in self._watchers:
                 self._watched_at[uri] = await self.first(uri, watch, visible)
-            elif not visible(self._watched_at[uri]):
+            elif not visible(self._watched_at[uri].server.name):
                 raise _not_found(uri)
             self._watchers.setdefault(uri, {})[who] = tell
 
@@ -154,9 +154,19 @@ class ServerResources:
         async with self._turn(uri):
             if self._watchers.get(uri) or self._watchers.pop(uri, None) is None:
                 return
-            at = self._watched_at.pop(uri, None)
+            at = self._watched_at.pop(uri).server.name
             for upstream in [each for each in self._upstreams() if each.server.name == at]:
                 await upstream.unwatch(uri)
+
+    def renew(self) -> None:
+        """The servers have changed. Nobody watches any more what was watched at one that is gone."""
+        for uri, at in [each for each in self._watched_at.items() if each[1].status.state == "stopped"]:
+            now = [each for each in self._upstreams() if each.server.name == at.server.name and each.watches(uri)]
+            if now:
+                self._watched_at[uri] = now[0]
+            else:
+                del self._watched_at[uri]
+                self._watchers.pop(uri, None)
 
     def _turn(self, uri: str) -> asyncio.Lock:
         """Held while a server is asked to watch an address, or to end it: otherwise two at once would count as two."""
@@ -185,7 +195,7 @@ class ServerResources:
             return
         items = self._lists.get(upstream, {})
         if isinstance(message, types.ResourceUpdatedNotification):
-            await self._updated(str(message.params.uri))
+            await self._updated(server, str(message.params.uri))
         elif isinstance(message, types.PromptListChangedNotification):
             items.pop("prompts", None)
             await self.prompts_announcer.tell_all()
@@ -195,13 +205,25 @@ class ServerResources:
             items.pop("skills", None)
             await self.resources_announcer.tell_all()
 
-    async def _updated(self, uri: str) -> None:
-        told = [who for who, tell in self._watchers.get(uri, {}).items() if tell is not None]
+    async def _updated(self, server: ServerName, uri: str) -> None:
+        """Tell sessions that watch the resource, or one of the same server of which it is a part."""
+        whole = [
+            watched for watched, at in self._watched_at.items() if at.server.name == server and _is_part(uri, watched)
+        ]
+        told = {
+            who: watched
+            for watched in (*whole, uri)
+            for who, tell in self._watchers.get(watched, {}).items()
+            if tell is not None
+        }
         await self._bus.publish(ResourceUpdated(uri))
-        await asyncio.gather(*(self._updates.send((who, uri), partial(self._tell, who, uri)) for who in told))
+        sending = (
+            self._updates.send((who, uri), partial(self._tell, who, watched, uri)) for who, watched in told.items()
+        )
+        await asyncio.gather(*sending)
 
-    async def _tell(self, who: object, uri: str) -> None:
-        tell = self._watchers.get(uri, {}).get(who)
+    async def _tell(self, who: object, watched: str, uri: str) -> None:
+        tell = self._watchers.get(watched, {}).get(who)
         if tell is not None:
             await tell(uri)
 
@@ -301,6 +323,15 @@ async def _read_unattributed(upstream: Upstream, kind: Kind) -> Sequence[JsonObj
 
 def _not_found(uri: str) -> MCPError:
     return MCPError(types.INVALID_PARAMS, "Resource not found", {"uri": uri})
+
+
+def _is_part(uri: str, of: str) -> bool:
+    """Whether a resource is below another one, by their addresses.
+
+    >>> _is_part("file:///notes/one", "file:///notes"), _is_part("file:///notes2", "file:///notes")
+    (True, False)
+    """
+    return uri.startswith(of.rstrip("/") + "/")
 
 
 def folder_of(manifest: str) -> str:
