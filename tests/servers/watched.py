@@ -1,8 +1,9 @@
 """A server of the handshake era that writes what it is to watch, and its log level, into a file, a line each.
 
-watched.py FILE [refuses]
+watched.py FILE [refuses] [silent]
 
-Whoever reads a resource changes it, which is told; of `note://watched/end`, the server ends.
+Whoever reads a resource changes it, which is told; of `note://watched/end`, the server ends. Its only prompt has the
+number of its starts as name; if it is silent, which tells of no change, that of all its answers.
 """
 
 from __future__ import annotations
@@ -13,7 +14,13 @@ from pathlib import Path
 from typing import Any
 
 RESOURCES = [{"uri": f"note://watched/{name}", "name": name} for name in ("one", "two", "three")]
-CAPABILITIES = {"tools": {}, "logging": {}, "resources": {"subscribe": True}}
+SILENT = "silent" in sys.argv
+CAPABILITIES = {
+    "tools": {},
+    "logging": {},
+    "resources": {"subscribe": True, "listChanged": True},
+    "prompts": {"listChanged": not SILENT},
+}
 ABOUT = {"serverInfo": {"name": "watched", "version": "1"}, "capabilities": CAPABILITIES}
 
 
@@ -25,6 +32,10 @@ def answer(method: str, params: dict[str, Any]) -> dict[str, Any] | None:
             return {"tools": []}
         case "resources/list":
             return {"resources": RESOURCES}
+        case "prompts/list":
+            note("listed prompts")
+            told = Path(sys.argv[1]).read_text().splitlines()
+            return {"prompts": [{"name": str(told.count("listed prompts" if SILENT else "started server"))}]}
         case "resources/subscribe" if all(each["uri"] != params["uri"] for each in RESOURCES):
             return None
         case "resources/read" if params["uri"] == "note://watched/end":
@@ -33,10 +44,14 @@ def answer(method: str, params: dict[str, Any]) -> dict[str, Any] | None:
             say(method="notifications/resources/updated", params={"uri": params["uri"]})
             return {"contents": [{"uri": params["uri"], "text": "changed"}]}
         case "resources/subscribe" | "resources/unsubscribe" | "logging/setLevel":
-            with Path(sys.argv[1]).open("a") as file:
-                print(method.partition("/")[2], *params.values(), file=file)
+            note(f"{method.partition('/')[2]} {params.get('uri') or params['level']}")
             return None if "refuses" in sys.argv and method == "resources/unsubscribe" else {}
     return None
+
+
+def note(line: str) -> None:
+    with Path(sys.argv[1]).open("a") as file:
+        print(line, file=file)
 
 
 def say(**message: Any) -> None:
@@ -44,6 +59,7 @@ def say(**message: Any) -> None:
 
 
 def main() -> None:
+    note("started server")
     for line in sys.stdin:
         message = json.loads(line)
         if "id" in message and "method" in message:

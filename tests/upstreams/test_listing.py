@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import anyio
 import pytest
 
 from pegboard.settings.server_spec import ServerSpec
-from pegboard.upstreams import Fleet
+from pegboard.upstreams import Fleet, subscriptions
+from pegboard.upstreams.error_text import Redactor
+from pegboard.upstreams.limits import DEFAULT_LIMITS
 
 MakeFleet = Callable[..., Fleet]
 
@@ -94,3 +100,43 @@ async def test_a_tool_whose_name_no_store_can_keep_is_not_offered(
     assert await offered(fleet_of, tmp_path, [tool("plain"), tool("a\0b"), tool("ä" * 501)]) == ["plain"]
     assert "is left out: its name has NUL" in caplog.text
     assert "is left out: its name has 1,002 bytes" in caplog.text
+
+
+async def test_what_a_server_may_have_changed_while_it_could_not_say_so_counts_as_changed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each time the stream of its announcements opens again, but not the first time."""
+    monkeypatch.setattr(subscriptions, "FIRST_PAUSE", 0.0)
+    heard: list[str] = []
+    opened = 0
+    done = asyncio.Event()
+
+    async def hear(message: Any) -> None:
+        heard.append(message.method)
+
+    @asynccontextmanager
+    async def listen(**_wanted: bool) -> AsyncIterator[AsyncIterator[None]]:
+        nonlocal opened
+        opened += 1
+        if opened == 3:
+            done.set()
+            await asyncio.Event().wait()
+        yield nothing()
+
+    async def nothing() -> AsyncIterator[None]:
+        for each in ():
+            yield each
+
+    announced = SimpleNamespace(list_changed=True)
+    capabilities = SimpleNamespace(tools=None, prompts=announced, resources=None)
+    client: Any = SimpleNamespace(
+        server_capabilities=capabilities, session=SimpleNamespace(discover_result=True), listen=listen
+    )
+    spec = ServerSpec(name="s", command="s")
+    changes = subscriptions.ListChanges("s", Redactor(spec, {}), DEFAULT_LIMITS, hear)
+    monkeypatch.setattr(changes, "_changed", lambda: None)
+    async with anyio.create_task_group() as tasks:
+        with changes.followed(tasks, client, 1.0, hear):
+            await asyncio.wait_for(done.wait(), 60)
+        tasks.cancel_scope.cancel()
+    assert heard == ["notifications/prompts/list_changed"]

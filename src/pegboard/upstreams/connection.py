@@ -111,7 +111,7 @@ class Connection:
         self._conditions = conditions
         self._mode = "legacy" if spec.is_sse else mode_of(protocol)
         self._redacted = Redactor(spec, conditions.environment)
-        self._announcements = ListChanges(spec.name, self._redacted, conditions.limits)
+        self._announcements = ListChanges(spec.name, self._redacted, conditions.limits, heard)
         self._stderr = StderrTail()
         self._watched: MonitoredStream | StatelessDispatcher | None = None
         self._client: Client | None = None

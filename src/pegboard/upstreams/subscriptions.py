@@ -7,6 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
+from types import MappingProxyType
 
 import anyio
 import mcp_types as types
@@ -25,6 +26,11 @@ from pegboard.upstreams.stream_tasks import StreamTasks
 
 LOGGER = logging.getLogger(__name__)
 
+Heard = Callable[[types.ServerNotification], Awaitable[None]]
+
+CHANGES = MappingProxyType(
+    {"prompts": types.PromptListChangedNotification, "resources": types.ResourceListChangedNotification}
+)
 RELIST_PAUSE = 0.5
 """Minimum seconds between two listings."""
 FIRST_PAUSE = 0.5
@@ -38,7 +44,9 @@ class ListChanges:
     In the handshake era announcements are messages; in the 2026 era they come on a stream that the client requests.
     """
 
-    def __init__(self, server: str, redacted: Redactor, limits: UpstreamLimits) -> None:
+    def __init__(self, server: str, redacted: Redactor, limits: UpstreamLimits, heard: Heard) -> None:
+        """``heard`` is awaited with changes of other lists that were missed."""
+        self._heard = heard
         self._server = server
         self._redacted = redacted
         self._limits = limits
@@ -87,12 +95,15 @@ class ListChanges:
 
     async def _listen(self, client: Client, wanted: dict[str, bool]) -> None:
         """Keep the stream open. Each time it opens, list once: changes may have been missed without it."""
-        pause = FIRST_PAUSE
+        pause, missed = FIRST_PAUSE, list[types.ServerNotification]()
         while True:
             try:
                 async with client.listen(**wanted) as subscription:  # type: ignore[arg-type]
                     pause = FIRST_PAUSE
                     self._changed()
+                    for change in missed:
+                        await self._heard(change)
+                    missed = [notice() for name, notice in CHANGES.items() if wanted[f"{name}_list_changed"]]
                     async for _ in subscription:
                         pass
             except (MCPError, SubscriptionLost) as error:

@@ -102,7 +102,8 @@ class Upstream:
         self._lazy = bool(user) or (conditions.lazy if spec.lazy is None else spec.lazy)
         self._listing_cache = ListingCache(conditions.definitions, spec, conditions.environment, user)
         self._listed = False
-        self._opened = False
+        self.connections = 0
+        """How many were opened so far."""
         self._protocol = ""
         self._connection: Connection | None = None
         self._settled = Flag()
@@ -365,7 +366,7 @@ class Upstream:
             self._give_up(self._connection, agreed=False)
         if self._connection is not None:
             return self._connection
-        starts = self._rests or not self._opened
+        starts = self._rests or not self.connections
         patience = RESTART_PATIENCE + (self._conditions.connect_timeout if starts else 0)
         self._waiting += 1
         try:
@@ -472,7 +473,7 @@ class Upstream:
         async def opened(listing: Listing) -> None:
             late.cancel()
             await self._take(listing)
-            self._opened = True
+            self.connections += 1
             self._connection = connection
             self._last_used = self._conditions.clock.monotonic()
             latency = (time.monotonic() - started) * 1000

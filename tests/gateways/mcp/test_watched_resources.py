@@ -12,7 +12,7 @@ from typing import Any
 
 import mcp_types as types
 import pytest
-from mcp import Client
+from mcp import Client, MCPError
 
 from pegboard import Settings
 from pegboard.compose import default_parts
@@ -21,6 +21,7 @@ from pegboard.gateways.mcp import open_gateway
 from pegboard.gateways.mcp.gateway import notifications
 from pegboard.gateways.mcp.gateway.gateway import Gateway, all_hear
 from pegboard.gateways.mcp.gateway.host import Host, open_host
+from pegboard.gateways.mcp.resources import resources
 from pegboard.gateways.mcp.transport.gateway_server import wire
 from pegboard.model import ServerName
 from pegboard.settings.server_spec import ServerSpec
@@ -243,3 +244,47 @@ async def test_a_session_hears_of_a_part_of_what_it_watches_from_the_server_wher
         await gateway.heard(ServerName("another"), message)
 
     assert heard == [f"{URIS[0]}/part", URIS[0]]
+
+
+async def test_lists_of_a_server_that_starts_again_are_its_own_and_clients_hear_of_those_that_differ(
+    opened: Opening, tmp_path: Path
+) -> None:
+    heard: list[str] = []
+
+    async def hear(message: Any) -> None:
+        heard.append(getattr(message, "method", ""))
+
+    async with opened() as gateway, Client(wire(gateway), mode="legacy", message_handler=hear) as client:
+        assert [each.name for each in (await client.list_prompts()).prompts] == ["1"]
+        assert len((await client.list_resources()).resources) == len(URIS)
+        with pytest.raises(MCPError):
+            await client.read_resource("note://watched/end")
+        await until(lambda: "notifications/prompts/list_changed" in heard)
+        assert [each.name for each in (await client.list_prompts()).prompts] == ["2"]
+        assert asked(tmp_path, "listed") == Counter(prompts=2)
+    assert "notifications/resources/list_changed" not in heard
+
+
+@pytest.mark.parametrize(("how", "lists"), [((), 1), (("silent",), 2)])
+async def test_lists_of_whose_changes_a_server_does_not_tell_are_read_again_after_a_while(
+    opened: Opening, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: tuple[str, ...], lists: int
+) -> None:
+    monkeypatch.setattr(resources, "EXPIRY", 0.0)
+    async with opened(*how) as gateway:
+        await gateway.view.started()
+        await gateway.resources.listed("prompts")
+        await asyncio.sleep(0.05)  # the timer of the reading is over
+        assert await gateway.resources.listed("prompts") == [{"name": str(lists)}]
+    assert asked(tmp_path, "listed") == Counter(prompts=lists)
+
+
+async def test_an_old_list_starts_no_server(opened: Opening, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resources, "EXPIRY", 0.0)
+    async with opened("silent", lazy=True) as gateway:
+        await gateway.view.started()
+        await gateway.resources.listed("prompts")
+        with pytest.raises(UpstreamError):
+            await gateway.resources.read(types.ReadResourceRequestParams(uri="note://watched/end"))
+        await until(lambda: gateway.fleet.status()[0].state == "idle")
+        assert await gateway.resources.listed("prompts") == [{"name": "1"}]
+    assert asked(tmp_path, "started") == Counter(server=1)

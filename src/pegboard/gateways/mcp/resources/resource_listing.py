@@ -35,6 +35,11 @@ class ListSpec:
         """Whether a server with these capabilities has the list."""
         return self.capability in capabilities or self.capability in extensions_of(capabilities)
 
+    def announced(self, capabilities: JsonObject) -> bool:
+        """Whether such a server tells of changes of the list. None tells of its skills (SEP-2640)."""
+        said = capabilities.get(self.capability)
+        return isinstance(said, Mapping) and said.get("listChanged") is True
+
 
 def _page(cursor: str | None) -> types.PaginatedRequestParams:
     return types.PaginatedRequestParams(cursor=cursor)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from contextvars import Context
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
@@ -32,6 +33,8 @@ PATIENCE = 10.0
 AT_ONCE = 0.5
 """The same for a search, in which most servers offer nothing but tools."""
 
+OF_RESOURCES: Sequence[Kind] = ("resources", "resourceTemplates", "skills")
+
 EXPIRY = 30.0
 """Seconds after which a list is read again that may have changed without a word."""
 
@@ -46,6 +49,22 @@ Visible = Callable[[str], bool]
 
 def everything(_server: str) -> bool:
     return True
+
+
+@dataclass(slots=True)
+class _List:
+    """A server's list of one kind: its latest reading, and what the last one that succeeded found, over the
+    ``connection`` of this number. ``is_old``: it may have changed without a word; ``wakes``: it is read even if the
+    server does not run."""
+
+    task: asyncio.Task[Sequence[JsonObject]] | None = None
+    items: Sequence[JsonObject] | None = None
+    connection: int = 0
+    is_old: bool = False
+    wakes: bool = False
+
+    def grow_old(self) -> None:
+        self.is_old = True
 
 
 class ServerResources:
@@ -72,10 +91,10 @@ class ServerResources:
         self._watched_at: dict[str, Upstream] = {}
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._updates = MergedNotices()
-        self._leaving: set[asyncio.Task[None]] = set()
+        self._later: set[asyncio.Task[None]] = set()
 
     @cached_property
-    def _lists(self) -> WeakKeyDictionary[Upstream, dict[Kind, asyncio.Task[Sequence[JsonObject]]]]:
+    def _lists(self) -> WeakKeyDictionary[Upstream, dict[Kind, _List]]:
         return WeakKeyDictionary()
 
     def close(self) -> None:
@@ -83,9 +102,9 @@ class ServerResources:
             self.leave(who)
         self.prompts_announcer.close()
         self.resources_announcer.close()
-        for items in list(self._lists.values()):
-            for task in items.values():
-                task.cancel()
+        for each in [each for lists in self._lists.values() for each in lists.values()]:
+            if each.task is not None:
+                each.task.cancel()
 
     async def listed(self, kind: Kind, visible: Visible = everything, *, running: bool = False) -> list[JsonObject]:
         """All items of a kind, in the order of the servers. If two servers have the same resource, the first one's is
@@ -159,7 +178,13 @@ class ServerResources:
                 await upstream.unwatch(uri)
 
     def renew(self) -> None:
-        """The servers have changed. Nobody watches any more what was watched at one that is gone."""
+        """The servers have changed. Lists of those that were connected anew are read again: clients are told of what
+        changed. Nobody watches any more what was watched at a server that is gone."""
+        for upstream, lists in list(vars(self).get("_lists", {}).items()):  # of most users there are none
+            if upstream.status.state == "ready":
+                for kind, known in list(lists.items()):
+                    if known.items is not None and known.connection != upstream.connections:
+                        self._task(upstream, kind)
         for uri, at in [each for each in self._watched_at.items() if each[1].status.state == "stopped"]:
             now = [each for each in self._upstreams() if each.server.name == at.server.name and each.watches(uri)]
             if now:
@@ -184,25 +209,27 @@ class ServerResources:
 
     def leave(self, who: object) -> None:
         """As `forget`, of which nobody waits for the end."""
-        task = asyncio.get_running_loop().create_task(self.forget(who), context=Context())
-        self._leaving.add(task)
-        task.add_done_callback(self._leaving.discard)
+        self._start(self.forget(who))
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work, context=Context())
+        self._later.add(task)
+        task.add_done_callback(self._later.discard)
 
     async def on_notification(self, server: ServerName, message: types.ServerNotification) -> None:
         """Pass a server's notification about its lists and resources on to the clients concerned."""
         upstream = next((each for each in self._there() if each.server.name == server), None)
         if upstream is None:
             return
-        items = self._lists.get(upstream, {})
+        lists = self._lists.get(upstream, {})
         if isinstance(message, types.ResourceUpdatedNotification):
             await self._updated(server, str(message.params.uri))
         elif isinstance(message, types.PromptListChangedNotification):
-            items.pop("prompts", None)
+            lists.pop("prompts", None)
             await self.prompts_announcer.tell_all()
         elif isinstance(message, types.ResourceListChangedNotification):
-            items.pop("resources", None)
-            items.pop("resourceTemplates", None)
-            items.pop("skills", None)
+            for kind in OF_RESOURCES:
+                lists.pop(kind, None)
             await self.resources_announcer.tell_all()
 
     async def _updated(self, server: ServerName, uri: str) -> None:
@@ -284,31 +311,48 @@ class ServerResources:
     async def _of(
         self, kind: Kind, visible: Visible, *, running: bool = False
     ) -> list[tuple[Upstream, Sequence[JsonObject]]]:
-        """Each server's list of a kind. Lists are requested once, and again after the server reports a change."""
+        """Each server's list of a kind. Lists are requested once, and again after the server reports a change, or over
+        each new connection to it."""
         there = [each for each in self._there(kind, visible) if not running or each.status.state == "ready"]
         tasks = {each: self._task(each, kind) for each in there}
         if tasks:
             await asyncio.wait(tasks.values(), timeout=AT_ONCE if running else PATIENCE)
-        return [(each, task.result()) for each, task in tasks.items() if _succeeded(task)]
+        found = [(each, self._latest(each, kind, task)) for each, task in tasks.items()]
+        return [(each, items) for each, items in found if items is not None]
+
+    def _latest(
+        self, upstream: Upstream, kind: Kind, task: asyncio.Task[Sequence[JsonObject]]
+    ) -> Sequence[JsonObject] | None:
+        """What a reading found, or the one before it over the same connection."""
+        if _succeeded(task):
+            return task.result()
+        known = self._lists.get(upstream, {}).get(kind)
+        return known.items if known is not None and known.connection == upstream.connections else None
 
     def _task(self, upstream: Upstream, kind: Kind) -> asyncio.Task[Sequence[JsonObject]]:
-        items = self._lists.setdefault(upstream, {})
-        if kind not in items or (items[kind].done() and not _succeeded(items[kind])):
-            items[kind] = asyncio.create_task(self._read(upstream, kind))
-            if kind == "skills":  # no server tells of a change of its skills (SEP-2640)
-                self._expire(upstream, kind)
-        return items[kind]
+        """The reading of a list, begun again if it failed or is out of date. One that is merely old is kept while its
+        server does not run: that is not started for it."""
+        known = self._lists.setdefault(upstream, {}).setdefault(kind, _List())
+        runs = upstream.status.state == "ready"
+        task = known.task
+        outdated = known.connection != upstream.connections or (known.is_old and (runs or known.wakes))
+        if task is None or (task.done() and (outdated or not _succeeded(task))):
+            known.task = task = asyncio.create_task(self._read(upstream, kind, known))
+        return task
 
-    async def _read(self, upstream: Upstream, kind: Kind) -> Sequence[JsonObject]:
-        items = await _read_unattributed(upstream, kind)
+    async def _read(self, upstream: Upstream, kind: Kind, known: _List) -> Sequence[JsonObject]:
+        spec = KINDS[kind]
+        items = await _read_unattributed(upstream, kind) if spec.offered(upstream.capabilities) else []
         shown = await self._contents.listed(upstream.server.name, kind, items)
-        if len(shown) < len(items):  # what is held back may be approved
-            self._expire(upstream, kind)
+        before, is_new = known.items, known.connection != upstream.connections
+        known.items, known.connection, known.is_old = shown, upstream.connections, False
+        if is_new and before is not None and before != shown:
+            announcer = self.prompts_announcer if kind == "prompts" else self.resources_announcer
+            self._start(announcer.tell_all())
+        known.wakes = kind == "skills" or len(shown) < len(items)  # what is held back may be approved
+        if known.wakes or not spec.announced(upstream.capabilities):
+            asyncio.get_running_loop().call_later(EXPIRY, known.grow_old)
         return shown
-
-    def _expire(self, upstream: Upstream, kind: Kind) -> None:
-        """Read a list again after a while, if somebody asks for it then."""
-        asyncio.get_running_loop().call_later(EXPIRY, self._lists.get(upstream, {}).pop, kind, None)
 
 
 async def _read_unattributed(upstream: Upstream, kind: Kind) -> Sequence[JsonObject]:
