@@ -6,7 +6,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from scenario import Call, Driver, Functions, Script, halves, main
+from pydantic import BaseModel
+from scenario import ASKS, Call, Driver, Functions, Script, functions, halves, main
 from strands import Agent, tool
 from strands.models import Model
 from strands.multiagent import Swarm
@@ -99,4 +100,22 @@ class Strands(Driver):
         )
 
 
-main(Strands)
+class Payable(BaseModel):
+    """What is owed."""
+
+    total: float
+
+
+async def structured_output(driver: Strands) -> dict[str, Any]:
+    """The output is forced after an answer, with words that name other tools; or the model gives it at once."""
+    call = Call("Payable", {"total": 3})
+    scripts = {"forced": Script(["done", call]), "at_once": Script([call])}
+    totals = []
+    for script in scripts.values():
+        agent = driver.agent(script, functions(), structured_output_prompt=f"Now report. {ASKS[3][1]}.")
+        result = await agent.invoke_async(ASKS[0][1], structured_output_model=Payable)
+        totals.append(result.structured_output.total)
+    return {"totals": totals, **{name: script.shown for name, script in scripts.items()}}
+
+
+main(Strands, structured_output=structured_output)

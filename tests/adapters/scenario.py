@@ -14,7 +14,7 @@ import sys
 import time
 import traceback
 import warnings
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -286,7 +286,8 @@ async def added_time(driver: Driver) -> dict[str, Any]:
     }
 
 
-PARTS: dict[str, Callable[[Driver], Awaitable[dict[str, Any]]]] = {
+Part = Callable[[Any], Awaitable[dict[str, Any]]]
+PARTS: dict[str, Part] = {
     "twenty_turns": twenty_turns,
     "gate": gate,
     "way_back": way_back,
@@ -297,21 +298,23 @@ PARTS: dict[str, Callable[[Driver], Awaitable[dict[str, Any]]]] = {
 }
 
 
-async def every_part(make: Callable[[Board], Driver], names: Sequence[str]) -> dict[str, Any]:
+async def every_part(
+    make: Callable[[Board], Driver], parts: Mapping[str, Part], names: Sequence[str]
+) -> dict[str, Any]:
     found: dict[str, Any] = {}
     async with Board(k=K) as shared:
         driver = make(shared)
         for name in names:
-            part = added_time if name == "added_time" else PARTS[name]
             try:
-                found[name] = await part(driver)
+                found[name] = await parts[name](driver)
             except Exception:
                 found[name] = {"failed": traceback.format_exc()[-3000:]}
     return found
 
 
-def main(make: Callable[[Board], Driver]) -> None:
-    """Prints what every part found, or those named on the command line."""
+def main(make: Callable[[Board], Driver], **own: Part) -> None:
+    """Prints what every part found, or those named on the command line; ``own`` are parts of this framework alone."""
     warnings.simplefilter("ignore")
-    found = asyncio.run(every_part(make, sys.argv[1:] or list(PARTS)))
+    parts = {**PARTS, "added_time": added_time, **own}
+    found = asyncio.run(every_part(make, parts, sys.argv[1:] or list(PARTS)))
     sys.stdout.write("\n" + json.dumps(found) + "\n")

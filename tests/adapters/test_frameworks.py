@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -69,6 +70,19 @@ def test_an_agent_of_each_framework_gets_the_tools_of_its_turns_and_no_others(
 
 
 @pytest.mark.requirement("adapters.turns")
+def test_strands_tool_for_a_structured_output_is_never_left_out_nor_refused() -> None:
+    found = part_of("strands", "structured_output")
+
+    assert found["totals"] == [3.0, 3.0]
+    answered, forced = found["forced"]
+    (at_once,) = found["at_once"]
+    assert forced == ["Payable"]
+    for shown in (answered, at_once):
+        assert "Payable" in shown
+        assert len(shown) <= K + 2
+
+
+@pytest.mark.requirement("adapters.turns")
 @pytest.mark.parametrize("block", BLOCKS)
 def test_python_in_the_documentation_runs(block: str, tmp_path: Path) -> None:
     """In the environment of the framework whose adapter it imports; what needs no framework, in this one."""
@@ -79,6 +93,14 @@ def test_python_in_the_documentation_runs(block: str, tmp_path: Path) -> None:
     )
 
     assert done.returncode == 0, done.stderr[-3000:]
+
+
+def part_of(name: str, part: str) -> dict[str, Any]:
+    """What one part of a framework's driver found."""
+    environment_of(name)
+    found: dict[str, Any] = driven(name, [part], limit=LIMIT - 60)[part]
+    assert "failed" not in found, found["failed"]
+    return found
 
 
 def environment_of(name: str) -> Path:

@@ -6,6 +6,7 @@ The turn is in the state of the invocation, so an agent's invocations share noth
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from pegboard.adapters.selection import SEARCH_ABOUT, SEARCH_SCHEMA, SEARCH_TOOLS, ToolSelector, TurnTools
@@ -29,6 +30,8 @@ SEARCH: Mapping[str, Any] = {
     "description": SEARCH_ABOUT,
     "inputSchema": {"json": dict(SEARCH_SCHEMA)},
 }
+STRUCTURED_OUTPUT = "structured_output"
+"""The type of the tool that Strands adds for a `structured_output_model`; it has the name of the model's class."""
 
 
 class PegboardToolPlugin(Plugin):
@@ -47,7 +50,11 @@ class PegboardToolPlugin(Plugin):
         agent.add_middleware(ExecuteToolStage, self._execute)
 
     async def _select(self, context: InvokeModelContext) -> InvokeModelContext:
-        turn = await self._selector.select(context.tool_specs, context.messages, context)
+        always = _always_shown(context)
+        kept = [each for each in context.tool_specs if each["name"] in always]
+        others = [each for each in context.tool_specs if each["name"] not in always]
+        turn = await self._selector.select(others, context.messages, context)
+        turn = replace(turn, tools=(*turn.tools, *kept), names=turn.names | always)
         context.invocation_state[TURN] = turn
         return context.replace(tool_specs=[*turn.tools, *([dict(SEARCH)] if turn.has_search else ())])
 
@@ -70,6 +77,15 @@ def specified(specification: Mapping[str, Any]) -> FrameworkTool:
     """A tool as a model call has it."""
     schema = specification.get("inputSchema") or {}
     return FrameworkTool(specification["name"], specification.get("description", ""), schema.get("json", schema) or ANY)
+
+
+def _always_shown(context: InvokeModelContext) -> frozenset[str]:
+    """The tool that the request must call, and that of a structured output: neither is a matter of the turn's topic."""
+    forced = (context.tool_choice or {}).get("tool") or {}
+    registry = context.agent.tool_registry
+    tools = {**registry.registry, **registry.dynamic_tools}
+    outputs = {name for name, tool in tools.items() if tool.tool_type == STRUCTURED_OUTPUT}
+    return frozenset(each["name"] for each in context.tool_specs if each["name"] in outputs | {forced.get("name")})
 
 
 def _answered(context: ExecuteToolContext, text: str, *, status: str = "success") -> ToolResultEvent:
