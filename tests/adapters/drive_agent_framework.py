@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -39,7 +38,7 @@ class Scripted(FunctionInvocationLayer, ChatMiddlewareLayer, BaseChatClient):
         tools = [each for each in options.get("tools") or () if each is not HOSTED]
         reply = self.script.reply([each.name for each in tools], results)
         if isinstance(reply, Call):
-            number, arguments = f"c{len(self.script.shown)}", json.dumps(reply.arguments)
+            number, arguments = f"c{len(self.script.shown)}", reply.text
             return Content.from_function_call(call_id=number, name=reply.name, arguments=arguments)
         return Content.from_text(reply)
 

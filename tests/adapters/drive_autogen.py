@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -46,7 +45,7 @@ class Scripted(ChatCompletionClient):
         content: Any = reply
         if isinstance(reply, Call):
             number = f"c{len(self.script.shown)}"
-            content = [FunctionCall(id=number, name=reply.name, arguments=json.dumps(reply.arguments))]
+            content = [FunctionCall(id=number, name=reply.name, arguments=reply.text)]
         reason = "function_calls" if isinstance(reply, Call) else "stop"
         return CreateResult(finish_reason=reason, content=content, usage=self.actual_usage(), cached=False)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,7 +28,7 @@ class Scripted(BaseLLM):
         results = [str(message["content"]) for message in messages if message.get("role") == "tool"]
         reply = self.script.reply([each["function"]["name"] for each in tools or ()], results)
         if isinstance(reply, Call):
-            function = {"name": reply.name, "arguments": json.dumps(reply.arguments)}
+            function = {"name": reply.name, "arguments": reply.text}
             return [{"id": f"c{len(self.script.shown)}", "type": "function", "function": function}]
         if self.stream:
             with llm_call_context():

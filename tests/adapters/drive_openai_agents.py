@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -46,7 +45,7 @@ class Scripted(Model):
         names = [*(tool.name for tool in tools), *(handoff.tool_name for handoff in handoffs)]
         reply = self.script.reply(names, results)
         if isinstance(reply, Call):
-            number, said_arguments = len(self.script.shown), json.dumps(reply.arguments)
+            number, said_arguments = len(self.script.shown), reply.text
             return [
                 ResponseFunctionToolCall(
                     type="function_call", call_id=f"c{number}", name=reply.name, arguments=said_arguments

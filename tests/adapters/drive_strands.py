@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -38,7 +37,7 @@ class Scripted(Model):
         if isinstance(reply, Call):
             use = {"name": reply.name, "toolUseId": f"c{len(self.script.shown)}"}
             yield {"contentBlockStart": {"start": {"toolUse": use}}}
-            yield {"contentBlockDelta": {"delta": {"toolUse": {"input": json.dumps(reply.arguments)}}}}
+            yield {"contentBlockDelta": {"delta": {"toolUse": {"input": reply.text}}}}
         else:
             yield {"contentBlockStart": {"start": {}}}
             for half in halves(reply):

@@ -49,6 +49,8 @@ RIGHTS: tuple[tuple[str, ...], ...] = (
 PARALLEL = int(os.environ.get("TEST_PARALLEL", "200"))
 """Requests at once, fifty of them under way."""
 K = 8
+RUN = 120.0
+"""Seconds after which a run counts as one that does not end."""
 ROUNDS = 15
 """Of twenty turns each, in `added_time`."""
 SOURCE = '''
@@ -67,8 +69,15 @@ CALLS: list[str] = []
 
 @dataclass
 class Call:
+    """A call; ``arguments`` may be text that is no JSON object, where a model sends text."""
+
     name: str
-    arguments: dict[str, Any] = field(default_factory=lambda: {"id": "7"})
+    arguments: Any = field(default_factory=lambda: {"id": "7"})
+
+    @property
+    def text(self) -> str:
+        """The arguments as a model sends them."""
+        return self.arguments if isinstance(self.arguments, str) else json.dumps(self.arguments)
 
 
 Reply = Call | str
@@ -178,6 +187,17 @@ async def way_back(driver: Driver) -> dict[str, Any]:
         "ran": list(CALLS),
         "said": said,
     }
+
+
+async def wrong_search(driver: Driver) -> dict[str, Any]:
+    """What a model is told whose call of `search_tools` has no arguments that can be read; its run goes on."""
+    results = []
+    for arguments in ('{"query": "translate the', '["telescope"]', "7"):
+        script = Script([Call("search_tools", arguments), "done"])
+        async with asyncio.timeout(RUN):
+            await driver.run(ASKS[0][1], script, functions())
+        results.append(script.results[-1])
+    return {"results": results}
 
 
 async def parallel(driver: Driver) -> dict[str, Any]:
@@ -315,6 +335,6 @@ async def every_part(
 def main(make: Callable[[Board], Driver], **own: Part) -> None:
     """Prints what every part found, or those named on the command line; ``own`` are parts of this framework alone."""
     warnings.simplefilter("ignore")
-    parts = {**PARTS, "added_time": added_time, **own}
+    parts = {**PARTS, "added_time": added_time, "wrong_search": wrong_search, **own}
     found = asyncio.run(every_part(make, parts, sys.argv[1:] or list(PARTS)))
     sys.stdout.write("\n" + json.dumps(found) + "\n")

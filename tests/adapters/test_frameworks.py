@@ -70,6 +70,17 @@ def test_an_agent_of_each_framework_gets_the_tools_of_its_turns_and_no_others(
 
 
 @pytest.mark.requirement("adapters.turns")
+@pytest.mark.timeout(LIMIT)
+@pytest.mark.parametrize("name", ["autogen", "openai_agents", "strands"])
+def test_a_search_whose_arguments_cannot_be_read_ends_no_run(name: str) -> None:
+    truncated, *others = part_of(name, "wrong_search")["results"]
+
+    assert "Unterminated string" in truncated or "Describe in the query" in truncated
+    assert len(others) == 2
+    assert all("Describe in the query" in each for each in others)
+
+
+@pytest.mark.requirement("adapters.turns")
 def test_strands_tool_for_a_structured_output_is_never_left_out_nor_refused() -> None:
     found = part_of("strands", "structured_output")
 

@@ -12,8 +12,13 @@ import pytest
 
 from pegboard import Board
 from pegboard.adapters.boards import MOST_BOARDS, BoardsBySet
+<<<<<<< HEAD
 from pegboard.adapters.selection import SEARCH_TOOLS, ToolSelector, TurnTools
 from pegboard.library.framework_tools import FrameworkTool, framework_tool
+=======
+from pegboard.adapters.selection import SEARCH_TOOLS, ToolSelector, TurnTools, query_of
+from pegboard.library.framework_tools import FrameworkTool
+>>>>>>> 2b241be7 (A malformed call of search_tools ends no run: the OpenAI Agents SDK and AutoGen tell the model what to say)
 from pegboard.testing import FakeEncoder
 
 TOPICS = ("invoice", "customer", "ticket", "email", "contract", "sensor", "recipe", "playlist")
@@ -277,6 +282,23 @@ async def test_a_search_for_nothing_is_told_to_say_what(selector: ToolSelector, 
 
     assert answer.names == ()
     assert json.loads(answer.text)["found"] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "query"),
+    [
+        ({"query": "recipes"}, "recipes"),
+        ('{"query": "recipes"}', "recipes"),
+        ('{"query": "reci', None),
+        ('["recipes"]', None),
+        ("[" * 100_000, None),
+        (["recipes"], None),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_arguments_of_a_search_that_are_no_object_ask_for_nothing(arguments: object, query: object) -> None:
+    assert query_of(arguments) == query
 
 
 async def test_an_agent_without_tools_gets_none(selector: ToolSelector) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pegboard.adapters.selection import SEARCH_ABOUT, SEARCH_SCHEMA, SEARCH_TOOLS, ToolSelector, TurnTools
+from pegboard.adapters.selection import SEARCH_ABOUT, SEARCH_SCHEMA, SEARCH_TOOLS, ToolSelector, TurnTools, query_of
 from pegboard.extras import required
 from pegboard.library.framework_tools import ANY, FrameworkTool
 
@@ -54,7 +54,7 @@ class PegboardWorkbench(Workbench):
         if turn is not None and (refusal := turn.refusal(name)) is not None:
             return ToolResult(name=name, result=[TextResultContent(content=refusal)], is_error=True)
         if turn is not None and name == SEARCH_TOOLS and turn.has_search:
-            answer = await self._selector.search(turn, (arguments or {}).get("query"))
+            answer = await self._selector.search(turn, query_of(arguments))
             return ToolResult(name=name, result=[TextResultContent(content=answer.text)])
         return await self._workbench.call_tool(name, arguments, cancellation_token, call_id)
 

@@ -5,12 +5,11 @@ Handoffs and output types are no tools of `get_all_tools`, and pass as they are;
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field, replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from pegboard.adapters.selection import SEARCH_ABOUT, SEARCH_SCHEMA, SEARCH_TOOLS, ToolSelector, TurnTools
+from pegboard.adapters.selection import SEARCH_ABOUT, SEARCH_SCHEMA, SEARCH_TOOLS, ToolSelector, TurnTools, query_of
 from pegboard.extras import required
 
 required("agents", "openai-agents")
@@ -60,7 +59,7 @@ class RunSelector(ToolSelector):
 
     def _search_tool(self, selection: TurnTools[Tool], found: list[str]) -> FunctionTool:
         async def search(_context: Any, arguments: str) -> str:
-            answer = await self.search(selection, json.loads(arguments or "{}").get("query"))
+            answer = await self.search(selection, query_of(arguments))
             found.extend(answer.names)
             return answer.text
 

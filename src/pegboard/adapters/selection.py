@@ -5,6 +5,7 @@ the framework's tools and messages ─► a board for this set ─► decision �
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -41,6 +42,17 @@ Fields = Callable[[Any], Mapping[str, Any]]
 
 def no_fields(_context: Any) -> Mapping[str, Any]:
     return {}
+
+
+def query_of(arguments: object) -> object:
+    """What a call of `search_tools` asks for, by its arguments as the model sent them: an object, or its JSON. None if
+    they are neither."""
+    if isinstance(arguments, str):
+        try:
+            arguments = json.loads(arguments)
+        except (ValueError, RecursionError):
+            return None
+    return arguments.get("query") if isinstance(arguments, Mapping) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

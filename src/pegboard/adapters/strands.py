@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from pegboard.adapters.selection import SEARCH_ABOUT, SEARCH_SCHEMA, SEARCH_TOOLS, ToolSelector, TurnTools
+from pegboard.adapters.selection import SEARCH_ABOUT, SEARCH_SCHEMA, SEARCH_TOOLS, ToolSelector, TurnTools, query_of
 from pegboard.extras import required
 from pegboard.library.framework_tools import ANY, FrameworkTool
 
@@ -66,7 +66,7 @@ class PegboardToolPlugin(Plugin):
         if turn is not None and (refusal := turn.refusal(name)) is not None:
             yield _answered(context, refusal, status="error")
         elif turn is not None and name == SEARCH_TOOLS and turn.has_search:
-            found = await self._selector.search(turn, (context.tool_use["input"] or {}).get("query"))
+            found = await self._selector.search(turn, query_of(context.tool_use["input"]))
             yield _answered(context, found.text)
         else:
             async for event in next_fn(context):
