@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
@@ -12,11 +14,12 @@ from google.adk.models import BaseLlm, LlmResponse
 from google.adk.runners import InMemoryRunner
 from google.adk.tools import FunctionTool
 from google.genai import types
-from scenario import Call, Driver, Functions, Script, halves, main
+from scenario import ASKS, Call, Driver, Functions, Script, functions, halves, main
 
 from pegboard import Board
+from pegboard.adapters import google_adk
 from pegboard.adapters.google_adk import PegboardPlugin, declared
-from pegboard.adapters.selection import ToolSelector
+from pegboard.adapters.selection import ToolSelector, TurnTools
 
 
 class Scripted(BaseLlm):
@@ -91,4 +94,51 @@ class GoogleADK(Driver):
         return await self.selector.reading(declared).select(self.declarations, ask)
 
 
-main(GoogleADK)
+ENDED = 8
+"""Runs that end with an error, and as many that are cancelled."""
+
+
+class Failing(BaseLlm):
+    """A model that fails, or that answers when it is too late."""
+
+    fails: bool
+    asked: Any = None
+
+    async def generate_content_async(self, llm_request: Any, stream: bool = False) -> AsyncIterator[LlmResponse]:
+        self.asked.set()
+        if self.fails:
+            raise ConnectionError
+        await asyncio.Event().wait()
+        yield LlmResponse()
+
+
+async def ended_runs(driver: GoogleADK) -> dict[str, Any]:
+    """How many turns are kept of runs that ended with an error, and of cancelled ones where three are kept at most."""
+    google_adk.MOST_TURNS = 3
+    plugin = PegboardPlugin(driver.selector)
+    kept = []
+    for fails in (True, False):
+        model = Failing(model="failing", fails=fails, asked=asyncio.Event())
+        agent = LlmAgent(name="office", model=model, tools=driver.tools(functions(("get",))))
+        runner = InMemoryRunner(agent=agent, app_name="app", plugins=[plugin])
+        for _ in range(ENDED):
+            run = asyncio.create_task(_run(runner, ASKS[0][1]))
+            await model.asked.wait()
+            model.asked.clear()
+            if not fails:
+                run.cancel()
+            await asyncio.wait([run])
+            del run
+        gc.collect()
+        kept.append(sum(isinstance(each, TurnTools) for each in gc.get_objects()))
+    return {"runs": ENDED, "after_errors": kept[0], "after_cancellations": kept[1]}
+
+
+async def _run(runner: InMemoryRunner, ask: str) -> None:
+    session = await runner.session_service.create_session(app_name="app", user_id="u")
+    said = types.Content(role="user", parts=[types.Part(text=ask)])
+    async for _ in runner.run_async(user_id="u", session_id=session.id, new_message=said):
+        pass
+
+
+main(GoogleADK, ended_runs=ended_runs)

@@ -93,6 +93,14 @@ def test_strands_tool_for_a_structured_output_is_never_left_out_nor_refused() ->
         assert len(shown) <= K + 2
 
 
+def test_google_adks_plugin_forgets_runs_that_ended_with_an_error_and_most_cancelled_ones() -> None:
+    found = part_of("google_adk", "ended_runs")
+
+    assert found["runs"] == 8
+    assert found["after_errors"] <= 2, "one may still be in the framework's hands"
+    assert found["after_cancellations"] <= 3 + 2
+
+
 @pytest.mark.requirement("adapters.turns")
 @pytest.mark.parametrize("block", BLOCKS)
 def test_python_in_the_documentation_runs(block: str, tmp_path: Path) -> None:

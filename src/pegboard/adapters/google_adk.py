@@ -6,6 +6,8 @@ It serves all agents of a runner. `transfer_to_agent` and `set_model_response` a
 from __future__ import annotations
 
 import json
+import threading
+from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
 
@@ -21,6 +23,8 @@ from google.genai import types  # noqa: E402
 
 Key = tuple[str, str]
 """An invocation and an agent."""
+MOST_TURNS = 2048
+"""Turns kept, the most recent: ADK calls no plugin when an invocation is cancelled."""
 
 
 class PegboardPlugin(BasePlugin):
@@ -29,7 +33,8 @@ class PegboardPlugin(BasePlugin):
     def __init__(self, selector: ToolSelector | None = None, name: str = "pegboard") -> None:
         super().__init__(name=name)
         self._selector = (selector or ToolSelector()).reading(declared)
-        self._turns: dict[Key, TurnTools[types.FunctionDeclaration]] = {}
+        self._turns: OrderedDict[Key, TurnTools[types.FunctionDeclaration]] = OrderedDict()
+        self._lock = threading.Lock()
 
     async def before_model_callback(self, *, callback_context: Any, llm_request: Any) -> None:
         """Leaves the declarations of the turn in the request. Tools that are left out stay known to the runner, whose
@@ -37,7 +42,7 @@ class PegboardPlugin(BasePlugin):
         groups = [tool for tool in llm_request.config.tools or () if getattr(tool, "function_declarations", None)]
         declarations = [each for group in groups for each in group.function_declarations]
         turn = await self._selector.select(declarations, llm_request.contents, callback_context)
-        self._turns[_key(callback_context)] = turn
+        self._keep(_key(callback_context), turn)
         shown = frozenset(map(id, turn.tools))
         for group in groups:
             group.function_declarations = [each for each in group.function_declarations if id(each) in shown]
@@ -55,8 +60,23 @@ class PegboardPlugin(BasePlugin):
 
     async def after_run_callback(self, *, invocation_context: Any) -> None:
         """Forgets the invocation."""
-        for key in [key for key in self._turns if key[0] == invocation_context.invocation_id]:
-            del self._turns[key]
+        self._forget(invocation_context.invocation_id)
+
+    async def on_run_error_callback(self, *, invocation_context: Any, error: Exception) -> None:
+        """Forgets an invocation that ended with an error."""
+        self._forget(invocation_context.invocation_id)
+
+    def _keep(self, key: Key, turn: TurnTools[types.FunctionDeclaration]) -> None:
+        with self._lock:
+            self._turns[key] = turn
+            self._turns.move_to_end(key)
+            while len(self._turns) > MOST_TURNS:
+                self._turns.popitem(last=False)
+
+    def _forget(self, invocation: str) -> None:
+        with self._lock:
+            for key in [key for key in self._turns if key[0] == invocation]:
+                del self._turns[key]
 
 
 class TurnSearchTool(BaseTool):
