@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from scenario import Call, Driver, Functions, Script, halves, main
+from scenario import ASKS, Call, Driver, Functions, Script, functions, halves, main
 from smolagents import Tool
 from smolagents.models import (
     ChatMessage,
@@ -119,4 +119,18 @@ class SmolAgents(Driver):
         return await self.selector.reading(once=True).select(tools, [ChatMessage(role=MessageRole.USER, content=ask)])
 
 
-main(SmolAgents)
+async def conversations(driver: SmolAgents) -> dict[str, Any]:
+    """Whether the tool that a search found is shown at each step of: the conversation, its continuation, a new one,
+    and a new one whose steps are streamed."""
+    search = Call("search_tools", {"query": "translate the text of a telescope"})
+    script = Script([search, "done"])
+    agent = driver.agent(script, driver.tools(functions()))
+    await asyncio.to_thread(agent.run, ASKS[0][1])
+    await asyncio.to_thread(agent.run, ASKS[1][1], reset=False)
+    await asyncio.to_thread(agent.run, ASKS[2][1])
+    script.steps = [*["done"] * len(script.shown), search, "done"]
+    await asyncio.to_thread(lambda: list(agent.run(ASKS[3][1], stream=True)))
+    return {"shown": ["translate_telescope" in shown for shown in script.shown]}
+
+
+main(SmolAgents, conversations=conversations)

@@ -93,6 +93,12 @@ def test_strands_tool_for_a_structured_output_is_never_left_out_nor_refused() ->
         assert len(shown) <= K + 2
 
 
+def test_smolagents_searches_belong_to_their_conversation() -> None:
+    found = part_of("smolagents", "conversations")
+
+    assert found["shown"] == [False, True, True, False, False, True]
+
+
 def test_google_adks_plugin_forgets_runs_that_ended_with_an_error_and_most_cancelled_ones() -> None:
     found = part_of("google_adk", "ended_runs")
 

@@ -15,7 +15,7 @@ from pegboard.protection import kind_of
 
 required("smolagents", "smolagents")
 
-from smolagents import MultiStepAgent, Tool, ToolCallingAgent  # noqa: E402
+from smolagents import ActionStep, MultiStepAgent, Tool, ToolCallingAgent  # noqa: E402
 
 
 class TurnSearch(Tool):
@@ -51,8 +51,10 @@ class PegboardToolCallingAgent(ToolCallingAgent):
 
     @property
     def tools_and_managed_agents(self) -> list[Any]:
-        """Those of the next step."""
+        """Those of the next step. Before the first step of a conversation, searches have found nothing."""
         every = list(super().tools_and_managed_agents)
+        if not any(isinstance(step, ActionStep) for step in self.memory.steps):
+            self._found.clear()
         said = self.write_memory_to_messages()
         turn = self._selector.select_now(every, said, self, found=self._found)
         self._turn = turn
