@@ -14,8 +14,11 @@ import mcp_types as types
 import pytest
 from mcp import MCPError
 
+from pegboard.model import ToolId
+from pegboard.settings.server_spec import ServerSpec
+from pegboard.upstreams import Fleet, NotCarriedOut, http_transport
 from pegboard.upstreams.http_pools import HttpPools
-from pegboard.upstreams.http_transport import ServerClient
+from pegboard.upstreams.http_transport import NO_ANSWER, NOT_REACHED, ServerClient
 from pegboard.upstreams.limits import UpstreamLimits
 from pegboard.upstreams.stateless_dispatcher import MOST_OPEN, StatelessDispatcher, stateless
 from processes import until
@@ -158,17 +161,108 @@ async def test_what_a_server_says_before_its_answer_is_told_and_what_it_asks_is_
     assert sent.heard == 3
 
 
-async def test_a_server_that_cannot_be_reached_ends_the_connection(pools: HttpPools) -> None:
+async def test_that_a_server_cannot_be_reached_is_an_error_of_the_request(pools: HttpPools) -> None:
+    doubts: list[bool] = []
     async with dispatcher("http://127.0.0.1:9/mcp", pools) as sent:
         with pytest.raises(httpx2.ConnectError):  # it is not open yet: the connection reports why
             await sent.send_raw_request("tools/list", {})
-        sent._opened = True
+        sent._opened, sent.doubt = True, lambda: doubts.append(True)
         for _ in range(2):
-            with pytest.raises(MCPError) as caught:
+            with pytest.raises(MCPError, match=NOT_REACHED) as caught:
                 await sent.send_raw_request("tools/list", {})
             assert caught.value.error.code == types.CONNECTION_CLOSED
-    assert sent.ended.is_set()
-    assert isinstance(sent.error, httpx2.ConnectError)
+    assert not sent.ended.is_set()
+    assert isinstance(sent.unreached, httpx2.ConnectError)
+    assert doubts == [True, True]
+
+
+@dataclass
+class Slow:
+    """A server that answers a call when it is ``free``, and reads no large request. ``came``: a call is there."""
+
+    free: asyncio.Event = field(default_factory=asyncio.Event)
+    came: asyncio.Event = field(default_factory=asyncio.Event)
+    server: asyncio.Server | None = None
+
+    @asynccontextmanager
+    async def listening(self) -> AsyncIterator[str]:
+        self.server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
+        host, port = self.server.sockets[0].getsockname()
+        try:
+            yield f"http://{host}:{port}/mcp"
+        finally:
+            self.free.set()
+            self.server.close()
+
+    def refuse(self) -> None:
+        """Take no more connections; those that are open go on."""
+        assert self.server is not None
+        self.server.close()
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One request for each connection."""
+        head = await reader.readuntil(b"\r\n\r\n")
+        size = int(head.lower().partition(b"content-length:")[2].split()[0])
+        if size > LARGE:
+            await self.free.wait()
+        else:
+            message = json.loads(await reader.readexactly(size))
+            if message["method"] == "tools/call":
+                self.came.set()
+                await self.free.wait()
+            said = ABOUT.get(message["method"], {"content": []}) | ENVELOPE
+            whole = {"jsonrpc": "2.0", "id": message["id"], "result": said}
+            writer.write(answer(json.dumps(whole).encode(), JSON, b"connection: close"))
+        writer.close()
+
+
+LARGE = 1_000_000
+ENVELOPE = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+ABOUT: dict[str, dict[str, Any]] = {
+    "server/discover": {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}},
+    "tools/list": {"tools": [{"name": "wait", "inputSchema": {"type": "object"}}]},
+}
+
+
+@pytest.mark.parametrize("what", ["is not read", "is refused"])
+async def test_a_request_that_cannot_be_sent_fails_no_other(
+    pools: HttpPools, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    monkeypatch.setattr(http_transport, "CONNECT_SECONDS", 2.0)
+    slow = Slow()
+    async with slow.listening() as url, dispatcher(url, pools) as sent:
+        sent._opened = True
+        innocent = asyncio.create_task(sent.send_raw_request("tools/call", {}))
+        await slow.came.wait()
+        if what == "is refused":
+            slow.refuse()
+        padding = "x" * (40 * LARGE if what == "is not read" else 1)
+        with pytest.raises(MCPError, match=NO_ANSWER if what == "is not read" else NOT_REACHED):
+            await sent.send_raw_request("tools/list", {"padding": padding})
+        assert not innocent.done()
+        slow.free.set()
+        assert (await innocent)["content"] == []
+    assert not sent.ended.is_set()
+
+
+async def test_a_server_that_cannot_be_reached_keeps_its_calls_and_is_connected_anew_after_them(
+    fleet_of: Callable[..., Fleet],
+) -> None:
+    slow, wait = Slow(), ToolId("slow", "wait")
+    async with slow.listening() as url, fleet_of(ServerSpec(name="slow", url=url)) as fleet:
+        await fleet.settled(60)
+        assert fleet.status()[0].state == "ready"
+        innocent = asyncio.create_task(fleet.call(wait, {}))
+        await slow.came.wait()
+        slow.refuse()
+        with pytest.raises(NotCarriedOut, match="could not be reached"):
+            await fleet.call(wait, {})
+        await asyncio.sleep(0.1)  # for the check
+        assert fleet.status()[0].state == "ready"
+        slow.free.set()
+        assert (await innocent)["content"] == []
+        await until(lambda: fleet.status()[0].state == "unhealthy")
+        assert "ConnectError" in fleet.status()[0].reason
 
 
 @pytest.mark.parametrize("said", ["notifications/message", "roots/list"])
@@ -189,7 +283,7 @@ async def test_no_more_is_read_of_a_stream_whose_messages_are_not_taken(pools: H
 
     server = Server(more=flooding)
     async with listening(server.handle) as address, dispatcher(f"http://{address}/mcp", pools) as sent:
-        session = Slow(free)
+        session = SlowSession(free)
         sent._session = session  # type: ignore[assignment]
         call = asyncio.create_task(sent.send_raw_request("tools/call", {}))
         await until(lambda: len(sent._tasks) >= MOST_OPEN)
@@ -203,7 +297,7 @@ async def test_no_more_is_read_of_a_stream_whose_messages_are_not_taken(pools: H
     assert session.heard == (list(range(messages)) if said == "notifications/message" else [])
 
 
-class Slow:
+class SlowSession:
     """A session whose client takes nothing until it is ``free``."""
 
     def __init__(self, free: asyncio.Event) -> None:

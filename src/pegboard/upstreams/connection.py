@@ -53,6 +53,8 @@ if TYPE_CHECKING:
 VERSION = version("pegboard")
 """Read at import, because reading it would block the event loop."""
 US = types.Implementation(name="pegboard", version=VERSION)
+CHECK_PAUSE = 0.5
+"""Seconds between two checks of a server that cannot be reached while calls are in progress."""
 LAST_ANSWERS = 1.0
 """Seconds for other calls in progress to get their answers after one learns that the session is gone."""
 NEWS = (
@@ -201,7 +203,8 @@ class Connection:
             self._watched.ended.set()
 
     def check_alive(self) -> None:
-        """Check that the server is alive after a call timed out; end the session if it does not respond in time."""
+        """Check that the server is alive after an answer did not come, or a request could not be sent; end the session
+        if it does not respond in time."""
         if self._tasks is not None and self._watched is not None and not self._is_doubted:
             self._is_doubted = True
             self._tasks.start_soon(self._look_after, self._opened_client(), self._watched)
@@ -267,6 +270,7 @@ class Connection:
         if mode != "legacy":
             async with http_client(pools=pools) as http:
                 dispatcher = self._watched = stateless(url, http, limits, pools)
+                dispatcher.doubt = self.check_alive
                 client = self._made(_nowhere(), mode)
                 try:
                     async with dispatcher.introduced(client):
@@ -330,11 +334,25 @@ class Connection:
             raise self._watched.error
 
     async def _look_after(self, client: Client, watched: MonitoredStream | StatelessDispatcher) -> None:
+        """Calls in progress show that a server may be alive which cannot be reached just now: it is asked repeatedly
+        then."""
         seconds = self._conditions.health_timeout
-        if not await answers(client, watched, seconds):
-            watched.broken = f"A call timed out, and then it did not respond for {seconds:g} s."
-            watched.ended.set()
+        end = anyio.current_time() + seconds
+        while not await answers(client, watched, seconds):
+            if not self._calls or anyio.current_time() + CHECK_PAUSE >= end:
+                self._found_dead(watched)
+                break
+            await anyio.sleep(CHECK_PAUSE)
         self._is_doubted = False
+
+    def _found_dead(self, watched: MonitoredStream | StatelessDispatcher) -> None:
+        unreached = watched.unreached if isinstance(watched, StatelessDispatcher) else None
+        if unreached is None:
+            seconds = self._conditions.health_timeout
+            watched.broken = f"A call timed out, and then it did not respond for {seconds:g} s."
+        elif isinstance(watched, StatelessDispatcher):
+            watched.error = unreached
+        watched.ended.set()
 
     def _ended_signed_out(self, error: Exception) -> ConnectionEnd | None:
         if not waits_for_sign_in(error):

@@ -12,7 +12,15 @@ from pydantic import ValidationError
 
 from pegboard.errors import NotCarriedOut, PegboardError, UpstreamError
 from pegboard.settings.server_spec import SAFE, SECRET_LENGTH, ServerSpec
-from pegboard.upstreams.http_transport import BROKE_OFF, MORE_SCOPES, NO_ANSWER, NOT_RENEWED, REFUSED, SIGN_IN
+from pegboard.upstreams.http_transport import (
+    BROKE_OFF,
+    MORE_SCOPES,
+    NO_ANSWER,
+    NOT_REACHED,
+    NOT_RENEWED,
+    REFUSED,
+    SIGN_IN,
+)
 from pegboard.upstreams.line_reader import UNPARSED, Size
 
 WHY_CHARACTERS = 200
@@ -182,6 +190,12 @@ def failed_call(error: MCPError | ValidationError, server: str, tool: str, secon
             )
         case types.CONNECTION_CLOSED, message if message == NO_ANSWER or message.startswith(BROKEN_OFF):
             return AnswerLost(server, f"Server {server!r} broke off its answer to {tool!r}.", remedy=UNKNOWN_EFFECT)
+        case types.CONNECTION_CLOSED, message if message == NOT_REACHED:
+            return NotCarriedOut(
+                server,
+                f"Server {server!r} could not be reached; {tool!r} was not sent to it.",
+                remedy="Try again later, or use a tool of another server.",
+            )
         case ((types.CONNECTION_CLOSED | types.PARSE_ERROR), message) if message.startswith(UNREADABLE):
             return _unreadable(server, tool, message)
     return error

@@ -44,6 +44,8 @@ SESSION_HEADER = "mcp-session-id"
 NOT_FOUND = 404
 BAD_GATEWAY = 502
 NO_ANSWER = "The server closed the connection before it answered"
+NOT_REACHED = "The server could not be reached"
+"""For a request that was certainly not sent."""
 SIGN_IN = "It waits for a sign-in (OAuth)"
 MORE_SCOPES = "It asks for more rights than the sign-in gave"
 NOT_RENEWED = "Its token has ended, and its authorization server cannot be asked for another one now"
@@ -121,7 +123,7 @@ async def event_stream(
 class ServerClient(httpx2.AsyncClient):
     """Turns a bad answer into an error of the call that waits for it; the SDK would end every call of the session.
 
-    A failure to connect still ends the session.
+    A failure to connect still ends the session of a server that has sessions.
     """
 
     def __init__(
@@ -168,7 +170,7 @@ class ServerClient(httpx2.AsyncClient):
     async def _answered(self, request: httpx2.Request, *, stream: bool, **options: Any) -> httpx2.Response:
         try:
             response = await super().send(request, stream=True, **options)
-        except (httpx2.ReadError, httpx2.WriteError, httpx2.RemoteProtocolError) as error:
+        except LOST as error:
             if request.method != "POST":
                 raise
             logger.info("No answer came: %r", error)
@@ -448,6 +450,14 @@ def _too_large(limit: int) -> httpx2.SSEError:
     return httpx2.SSEError(f"it is larger than the allowed {limit:,} bytes ({OPTIONS})")
 
 
+LOST = (
+    httpx2.ReadError,
+    httpx2.WriteError,
+    httpx2.WriteTimeout,
+    httpx2.PoolTimeout,
+    httpx2.RemoteProtocolError,
+)
+"""Errors of one request, of which it is not known whether the server carried it out."""
 SHORTENED: Mapping[str, type[_ShortLists]] = {"application/json": _ShortLists, EVENTS: _ShortEvents}
 CHECKED: Mapping[str, type[_Checked]] = {"application/json": _Whole, EVENTS: _Events}
 

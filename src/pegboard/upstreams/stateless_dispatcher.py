@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from typing import Any, cast
 
@@ -40,6 +40,7 @@ from pydantic import BaseModel
 from pegboard.flags import Flag
 from pegboard.upstreams.call_spans import note_request_id
 from pegboard.upstreams.http_pools import HttpPools
+from pegboard.upstreams.http_transport import NO_ANSWER, NOT_REACHED
 from pegboard.upstreams.limits import UpstreamLimits
 from pegboard.upstreams.message_streams import can_be_sent, unsendable
 from pegboard.upstreams.raw_requests import is_traced
@@ -47,6 +48,8 @@ from pegboard.upstreams.raw_requests import is_traced
 LOGGER = logging.getLogger(__name__)
 
 CLOSED = "Connection closed"
+UNSENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError)
+"""Errors before a request is sent."""
 MOST_OPEN = 100
 """Messages on the stream of one request that are being passed on; no more are read meanwhile."""
 PROGRESS = "notifications/progress"
@@ -58,10 +61,14 @@ class HandshakeEra(Exception):  # noqa: N818
 
 
 class StatelessDispatcher(Dispatcher[Any]):
-    """The SDK's `Dispatcher`. ``ended`` is set when a request cannot be sent at all, and ``error`` says why; as with
-    the SDK's own, that ends the requests in progress. ``heard`` is how many messages came so far."""
+    """The SDK's `Dispatcher`. ``ended`` is set when the connection is over, and ``error`` may say why; as with the
+    SDK's own, that ends the requests in progress. ``heard`` is how many messages came so far.
+
+    That the server cannot be reached fails one request, and calls ``doubt``; ``unreached`` is why the last one failed.
+    """
 
     garbage = broken = ""
+    unreached: httpx2.TransportError | None = None
 
     def __init__(self, transport: StreamableHTTPTransport, http: httpx2.AsyncClient, pools: HttpPools) -> None:
         self.ended = Flag()
@@ -71,6 +78,7 @@ class StatelessDispatcher(Dispatcher[Any]):
         self._http = http
         self._session: ClientSession | None = None
         self._opened = False
+        self.doubt: Callable[[], None] = lambda: None
         self._pools = pools
         self._under_way: dict[types.RequestId, anyio.CancelScope] = {}
         self._tasks: dict[asyncio.Task[None], None] = {}  # a third of an empty set
@@ -161,7 +169,8 @@ class StatelessDispatcher(Dispatcher[Any]):
         return outcome
 
     async def _post(self, message: Any, headers: dict[str, str] | None, arrivals: _Arrivals) -> None:
-        """A request that cannot be sent ends the connection, unless it alone is to blame. Raises MCPError."""
+        """A failure of the transport is one of this request alone. Another one ends the connection, unless the request
+        is to blame. Raises MCPError."""
         metadata = ClientMessageMetadata(headers=headers) if headers else None
         context = RequestContext(
             client=self._http,
@@ -172,14 +181,25 @@ class StatelessDispatcher(Dispatcher[Any]):
         )
         try:
             await self._transport._handle_post_request(context)
+            self.unreached = None
         except Exception as error:
             if isinstance(error, ValueError | RecursionError) and not can_be_sent(message):
                 raise unsendable(error) from error
             if not self._opened:
                 raise
+            if isinstance(error, httpx2.TransportError):
+                raise self._failed(error) from error
             self.error = self.error or error
             self._close()
             raise MCPError(types.CONNECTION_CLOSED, CLOSED) from None
+
+    def _failed(self, error: httpx2.TransportError) -> MCPError:
+        if not isinstance(error, UNSENT):
+            return MCPError(types.CONNECTION_CLOSED, NO_ANSWER)
+        LOGGER.info("A server could not be reached: %r", error)
+        self.unreached = error
+        self.doubt()
+        return MCPError(types.CONNECTION_CLOSED, NOT_REACHED)
 
     def _name(self, options: CallOptions) -> types.RequestId:
         given = options.get("request_id")
