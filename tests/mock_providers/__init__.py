@@ -104,11 +104,13 @@ class MockProviders:
         return provider.answer(asked, id_, scope["path"])
 
     def _whole(self, asked: dict[str, Any]) -> dict[str, Any]:
-        """The request with the stored items that it continues."""
+        """The request with the stored items that it continues or refers to."""
         said = asked.get("input")
         if said is None or self.model is None:
             return asked
         items = said if isinstance(said, list) else [{"role": "user", "content": said}]
+        known = {each["id"]: each for answer in self.stored.values() for each in answer if "id" in each}
+        items = [known[each["id"]] if {*each} <= {"type", "id"} else each for each in items]
         return asked | {"input": [*self.stored.get(asked.get("previous_response_id", ""), ()), *items]}
 
     def _refuse(self, provider: Provider, problems: list[str]) -> Reply:

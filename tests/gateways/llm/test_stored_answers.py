@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -61,9 +61,9 @@ def door() -> Iterator[Gateway]:
         yield found
 
 
-def asked(door: Gateway, streams: bool, model: str = SILENT, **more: Any) -> Any:
+def asked(door: Gateway, streams: bool, model: str = SILENT, key: str = "sk-mine", **more: Any) -> Any:
     more = {"tools": TOOLS} | more
-    with openai.OpenAI(base_url=f"{door.url}/openai/v1", api_key="sk-mine", max_retries=0, timeout=60) as client:
+    with openai.OpenAI(base_url=f"{door.url}/openai/v1", api_key=key, max_retries=0, timeout=60) as client:
         if not streams:
             return client.responses.create(model=model, **more)
         ids = set()
@@ -112,3 +112,41 @@ def test_the_model_may_call_in_parallel_if_the_client_lets_it(door: Gateway) -> 
         assert SEARCH in {tool["name"] for tool in door.mock.received[-2].json["tools"]}
         assert allowed.items() <= door.mock.last.json.items()
         assert ("parallel_tool_calls" in door.mock.last.json) is bool(allowed)
+
+
+@pytest.mark.parametrize("streams", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("search", [True, False], ids=["searches", "does not search"])
+def test_a_history_of_references_to_kept_items_is_sent_the_same_tools_as_one_of_items(
+    streams: bool, search: bool
+) -> None:
+    with opened(ways=["tools"], way_back=search) as door:
+        by_items = steps(door, streams, "sk-items", lambda item: item)
+        by_references = steps(door, streams, "sk-references", lambda item: {"type": "item_reference", "id": item["id"]})
+        bare = steps(door, streams, "sk-bare", lambda item: {"id": item["id"]})
+
+    assert door.mock.refused == []
+    assert by_items == by_references == bare
+    assert {len(tools) for tools, _ in by_items} < {*range(len(TOOLS))}
+    assert all("first turn" not in why for _, why in by_items[1 + search :])
+
+
+def steps(door: Gateway, streams: bool, key: str, repeated: Callable[[Any], Any]) -> list[tuple[list[Any], str]]:
+    """The tools of each request and what was done about them, over two turns of two steps in which the client repeats
+    what came before like this."""
+    door.mock.forget()
+    history: list[Any] = []
+    why: list[str] = []
+    for number in ("0", "1"):
+        history.append({"role": "user", "content": number})
+        for _ in range(2):
+            before = len(door.mock.received)
+            response = asked(door, streams, input=history, key=key)
+            why += [door.said["x-pegboard-cache"]] * (len(door.mock.received) - before)
+            output = [item.model_dump(exclude_none=True) for item in response.output]
+            history += map(repeated, output)
+            history += [
+                {"type": "function_call_output", "call_id": item["call_id"], "output": "ok"}
+                for item in output
+                if item["type"] == "function_call"
+            ]
+    return list(zip([received.json["tools"] for received in door.mock.received], why, strict=True))

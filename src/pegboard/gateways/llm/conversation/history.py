@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
+from sys import intern
 
 from pegboard.clock import SYSTEM_CLOCK
 from pegboard.gateways.llm.conversation.answer_store import AnswerStore, KeptAnswer
@@ -158,6 +159,8 @@ class ProviderHistories:
     """The last ``capacity`` answers, by owner and the provider's id. The ``caller`` with most of them loses its oldest:
     the name of a gateway key, under which there may be many owners; without a key, the owner.
 
+    Of the last calls, by owner and the provider's id, it has the names: a client may repeat a call by reference.
+
     A request that continues an unknown answer is left alone (`tool_choice.left_alone`), and so is one in a
     `conversation`, to which others may have added anything. What searches left behind is also in ``answers``, for other
     replicas and later processes; what users said is not.
@@ -167,9 +170,13 @@ class ProviderHistories:
         self._answers = answers
         self._known = OwnerCache[tuple[str, str], ProviderHistory](capacity, clock.monotonic)
         self._last = OwnerCache[tuple[str, str], str](capacity, clock.monotonic)
+        self._calls = OwnerCache[tuple[str, str], str](capacity, clock.monotonic)
 
     def resumed(self, owner: str, request: LlmRequest) -> LlmRequest:
-        """The request with the history that it continues, if that is known."""
+        """The request with the history that it continues and the names of calls in its own, if those are known."""
+        if request.unnamed:
+            names = {call: self._calls.get((owner, call)) for call in request.unnamed}
+            request = request.naming({call: name for call, name in names.items() if name})
         history = None if request.continues is None else self._known.get((owner, request.continues))
         if history is None:
             return request
@@ -233,6 +240,11 @@ class ProviderHistories:
         """
         for id_ in earlier:
             self._last.put(caller or owner, (owner, id_), last)
+
+    def called(self, owner: str, calls: Mapping[str, str], caller: str = "") -> None:
+        """Record the names of the calls of an answer that the provider keeps, by their ids."""
+        for call, name in calls.items():
+            self._calls.put(caller or owner, (owner, call), intern(name))
 
     def remember(
         self,

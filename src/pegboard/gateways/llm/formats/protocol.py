@@ -6,7 +6,7 @@ A codec does no I/O: it takes bytes and returns bytes.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
@@ -16,7 +16,7 @@ from pegboard.cached_property import cached_property
 from pegboard.gateways.llm.formats.json_reader import check_values, understanding
 from pegboard.gateways.llm.formats.json_spans import Member, Span, members
 from pegboard.lone_surrogates import readable
-from pegboard.model import JsonObject, Message, Tool, Turn
+from pegboard.model import JsonObject, Message, Part, Tool, Turn
 from pegboard.retrieval import mark_notes
 from pegboard.token_usage import TokenUsage
 
@@ -103,6 +103,8 @@ class LlmRequest:
     ``text`` is the body with lone surrogates replaced, at the same positions; ``fields`` are its members. ``called``
     names the tools that the conversation called, ``referenced`` those it refers to by a `tool_reference`, ``native``
     those it called before anything referred to them, and ``searched`` the provider's search tools that it used.
+    ``unnamed`` are calls that the history has without their names: by the id of each, the place of the message in the
+    turn that stands for it.
     ``continues`` is the earlier answer or conversation, kept by the provider, that it continues; ``stored`` means that
     the provider keeps the answer; ``mended``: the body has been changed to continue that earlier answer, and ``found``
     names the tools that open calls in it have found; ``conversation`` is the id of its own conversation, if it or that
@@ -120,6 +122,7 @@ class LlmRequest:
     turn: Turn
     choice: ToolChoice = ToolChoice()
     called: frozenset[str] = frozenset()
+    unnamed: Mapping[str, int] = field(default_factory=dict)
     referenced: frozenset[str] = frozenset()
     native: frozenset[str] = frozenset()
     searched: frozenset[str] = frozenset()
@@ -161,6 +164,19 @@ class LlmRequest:
     @property
     def has_tool_history(self) -> bool:
         return bool(self.called) or any(message.role == "tool" for message in self.turn.messages)
+
+    def naming(self, names: Mapping[str, str]) -> LlmRequest:
+        """The request with the ``names`` of calls by their ids, where they were unknown."""
+        messages = list(self.turn.messages)
+        for call, name in names.items():
+            message = messages[place := self.unnamed[call]]
+            messages[place] = replace(message, parts=(*message.parts, Part(kind="tool_call", tool=name)))
+        return replace(
+            self,
+            turn=replace(self.turn, messages=tuple(messages)),
+            called=self.called | frozenset(names.values()),
+            unnamed={},
+        )
 
     def after(self, messages: Sequence[Message], called: Collection[str], conversation: str = "") -> LlmRequest:
         """The request with a remembered conversation inserted after its instructions."""

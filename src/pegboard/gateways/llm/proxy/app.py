@@ -303,7 +303,7 @@ class LlmApp:
         self._filters[context.target.upstream.name].answered(context.rewritten, observer.used, called)
         context.called, context.answer, context.ended = tuple(observer.called), observer.id, True
         if codec is not None:
-            self._remember(context, codec, observer.id, observer.called)
+            self._remember(context, codec, observer.id, observer.called, observer.calls)
 
     def _histories(self, context: RequestContext) -> ProviderHistories:
         return self._filters[context.target.upstream.name].histories
@@ -314,15 +314,19 @@ class LlmApp:
         codec: Codec,
         answer_id: str,
         called: Collection[str],
+        calls: Mapping[str, str],
         rounds: ToolSearchLoop | None = None,
     ) -> None:
-        """Remember a conversation that the provider keeps; in ``rounds``, earlier answers only searched."""
+        """Remember a conversation that the provider keeps, and the names of its ``calls`` by their ids; in ``rounds``,
+        earlier answers only searched."""
         request, histories = context.rewritten.request, self._histories(context)
         if history_of(codec) is not None and request is not None and answer_id:
             kept, left_open = (rounds.kept, rounds.left_open) if rounds else (None, ())
             caller = context.key or ""
             histories.remember(context.owner, answer_id, request, called, kept, left_open, caller)
             histories.ended(context.owner, rounds.earlier_ids if rounds else (), answer_id, caller)
+            if request.stored:
+                histories.called(context.owner, calls, caller)
 
     async def _round_trip(
         self,
@@ -337,7 +341,7 @@ class LlmApp:
         upstream, path = context.target.upstream, context.target.whole
 
         async def settle() -> None:
-            self._remember(context, codec, rounds.answer_id, rounds.called, rounds)
+            self._remember(context, codec, rounds.answer_id, rounds.called, rounds.calls, rounds)
             if history_of(codec) is not None and rounds.answer_id:
                 shared = self._histories(context).share
                 await shared(context.owner, rounds.answer_id, rounds.earlier_ids, context.key or "")
@@ -357,7 +361,7 @@ class LlmApp:
         finally:
             context.status, context.used = rounds.status, rounds.used
             context.called = rounds.called
-            self._remember(context, codec, rounds.answer_id, rounds.called, rounds)
+            self._remember(context, codec, rounds.answer_id, rounds.called, rounds.calls, rounds)
             called = rounds.called if context.ended and context.status < HTTPStatus.BAD_REQUEST else None
             self._filters[context.target.upstream.name].answered(context.rewritten, rounds.used, called)
 

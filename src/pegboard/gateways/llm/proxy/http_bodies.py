@@ -191,6 +191,8 @@ class ResponseObserver:
         self.streamed = headers.get(b"content-type", "").startswith("text/event-stream")
         self.id = ""
         self.called: list[str] = []
+        self.calls: dict[str, str] = {}
+        """Their names by their ids, if the format has ids."""
         self.used: TokenUsage | None = None
 
     @property
@@ -229,8 +231,9 @@ class ResponseObserver:
             match observation:
                 case AnswerStarted(id=found):
                     self.id = found
-                case ToolCalled(name=name):
+                case ToolCalled(name=name, id=call):
                     self.called.append(name)
+                    self.calls |= {call: name} if call else {}
                 case TokenUsage():
                     self.used = observation
 

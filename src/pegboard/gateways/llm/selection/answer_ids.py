@@ -43,6 +43,7 @@ def continuing(codec: Codec, request: LlmRequest, path: str, answer: str, calls:
     return replace(
         changed,
         turn=request.turn,
+        unnamed=request.unnamed,
         referenced=request.referenced,
         around=request.around,
         mended=True,

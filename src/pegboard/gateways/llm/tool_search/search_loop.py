@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from functools import reduce
@@ -14,7 +14,7 @@ from pegboard.gateways.llm.formats.json_reader import text_of
 from pegboard.gateways.llm.formats.protocol import Codec, KeptSearches, Observation, OpenCall
 from pegboard.gateways.llm.formats.registry import history_of
 from pegboard.gateways.llm.formats.streams import SERVER_SENT, STREAMS
-from pegboard.gateways.llm.formats.tool_search import Document, Joiner, RoundTrip
+from pegboard.gateways.llm.formats.tool_search import Document, FunctionCall, Joiner, RoundTrip
 from pegboard.gateways.llm.proxy.http_bodies import ResponseWriter, content_coding
 from pegboard.gateways.llm.proxy.model_round import ModelRound
 from pegboard.gateways.llm.proxy.model_upstream import Answer, Headers
@@ -65,8 +65,16 @@ class ToolSearchLoop:
     @property
     def called(self) -> tuple[str, ...]:
         """The tools that the client has to call."""
+        return tuple(call.name for call in self._for_client())
+
+    @property
+    def calls(self) -> Mapping[str, str]:
+        """Their names by their ids, if the format has ids."""
+        return {call.id: call.name for call in self._for_client() if call.id}
+
+    def _for_client(self) -> list[FunctionCall]:
         calls = self.round_trip.format.calls(self.answers[-1]) if self.answers else []
-        return tuple(call.name for call in calls if not self.round_trip.hides(call.name))
+        return [call for call in calls if not self.round_trip.hides(call.name)]
 
     @property
     def answer_id(self) -> str:

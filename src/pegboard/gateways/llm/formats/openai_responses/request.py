@@ -27,6 +27,8 @@ ROLES: Mapping[str, Role] = {"user": "user", "assistant": "assistant"}
 """Other roles (`system`, `developer`) are instructions."""
 DEPENDENT = ("tool_choice", "parallel_tool_calls")
 RESULTS = ("function_call_output", "custom_tool_call_output")
+REFERENCE = "item_reference"
+"""An item of an earlier answer by its id alone: OpenAI keeps the answer."""
 
 
 class _Kind(msgspec.Struct):
@@ -66,15 +68,18 @@ def _request(text: bytes, fields: dict[str, Member]) -> LlmRequest:
     messages = [Message(role="system", parts=parts_of(instructions))] if instructions else []
     if isinstance(said, str):
         messages.append(Message(role="user", parts=parts_of(said)))
+    unnamed = _unnamed(items, len(messages))
+    messages += _messages(items)
     choice = choice_of(value_of(text, fields, "tool_choice"))
     return LlmRequest(
         body=text,
         text=text,
         fields=fields,
         tools=_offered(text, given(text, fields, "tools"), choice),
-        turn=Turn(messages=(*messages, *_messages(items))),
+        turn=Turn(messages=tuple(messages)),
         choice=choice,
         called=frozenset(called_name(item) for item in items if item.get("type") in CALLS) - {""},
+        unnamed=unnamed,
         referenced=frozenset(loaded_tools(items)),
         model=text_of(value_of(text, fields, "model")),
         streams=value_of(text, fields, "stream") is True,
@@ -97,10 +102,35 @@ def _offered(text: bytes, array: Span | None, choice: ToolChoice) -> tuple[Offer
 
 def _messages(items: Iterable[Mapping[str, Any]]) -> Iterator[Message]:
     for item in items:
-        kind = item.get("type", "message")
+        kind = _kind(item)
         if kind == "message":
             yield Message(role=ROLES.get(text_of(item.get("role")), "system"), parts=parts_of(item.get("content")))
         elif kind in CALLS:
             yield Message(role="assistant", parts=(Part(kind="tool_call", tool=called_name(item)),))
         elif kind in RESULTS:
             yield Message(role="tool", parts=result_of(item.get("output")))
+        elif kind == REFERENCE:
+            yield Message(role="assistant")
+
+
+def _kind(item: Mapping[str, Any]) -> str:
+    """The type, which messages and references may leave out."""
+    return text_of(item.get("type")) or (REFERENCE if "id" in item and "role" not in item else "message")
+
+
+def _unnamed(items: Iterable[Mapping[str, Any]], before: int) -> dict[str, int]:
+    """The calls that are there by reference, by the ids that their results give: the place of the last reference before
+    the result among the messages, of which ``before`` precede the items."""
+    found: dict[str, int] = {}
+    named: set[str] = set()
+    place, last = before, None
+    for item in items:
+        kind, call = _kind(item), text_of(item.get("call_id"))
+        if kind in CALLS:
+            named.add(call)
+        elif kind == REFERENCE:
+            last = place
+        elif kind in RESULTS and last is not None and call and call not in named:
+            found[call] = last
+        place += kind in (*CALLS, *RESULTS, "message", REFERENCE)
+    return found
