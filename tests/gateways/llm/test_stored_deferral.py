@@ -32,6 +32,7 @@ from stored_talks import (
     TALKS,
     Doors,
     Talk,
+    hasty,
     hints,
     longest,
     model,
@@ -230,6 +231,42 @@ def test_an_answer_is_asked_for_and_deleted_under_the_id_by_which_the_provider_e
             ("DELETE", f"/v1/responses/{last}"),
             ("GET", f"/v1/responses/{response.id}"),
         ]
+
+
+@pytest.mark.requirement("openai.stored-answers")
+@pytest.mark.parametrize("leaves_open", [False, True], ids=["answered", "open call"])
+def test_a_shorter_history_is_asked_for_by_the_id_with_which_the_provider_ends(leaves_open: bool) -> None:
+    with opened(DEFER, DEFER) as doors:
+        said = hints("renew_loan")
+        if leaves_open:
+            doors.mock.model, said = hasty, wants("renew_loan")
+        response = Talk(doors, streams=True, model=TALKS).answer([{"role": "user", "content": said}])
+        last = [*doors.mock.stored][-1]
+        assert (response.id == last) is leaves_open
+        body = b'{"model": "gpt-5.4",  "input" : null, "previous_response_id":"%b", "instructions":"\\u00e9" }'
+        mine, unknown, no_json = body % response.id.encode(), body % b"resp_unknown", b"{"
+
+        assert condensed(doors, unknown) == unknown
+        assert condensed(doors, no_json) == no_json
+        assert condensed(doors, mine, "sk-other") == mine
+        sent = condensed(doors, mine)
+        if leaves_open:
+            before, results, behind = sent.partition(sent[sent.index(b"[") : sent.rindex(b"]") + 1])
+            assert before + b"null" + behind == mine
+            (result,) = json.loads(results)
+            assert result["type"] == "tool_search_output"
+            assert result["call_id"] in [item.get("call_id") for item in doors.mock.stored[last]]
+        else:
+            assert sent == body % last.encode()
+
+
+def condensed(doors: Doors, body: bytes, key: str = "sk-mine") -> bytes:
+    """What arrives at the provider of a request for a shorter history."""
+    headers = {"authorization": f"Bearer {key}", "content-type": "application/json"}
+    with httpx2.Client(headers=headers, trust_env=False) as client:
+        url = f"http://{doors.addresses[1]}/openai/v1/responses/compact"
+        assert client.post(url, content=body).status_code == 200
+    return doors.mock.received[-1].body
 
 
 class Broken(MemorySessions):

@@ -73,6 +73,8 @@ def prepended(body: bytes, name: str, items: Sequence[object]) -> bytes:
     text, fields = fields_of(body)
     if name not in fields:
         return appended(body, name, items)
+    if text[slice(*fields[name].value)] == b"null":
+        return appended(body, name, items)
     at = fields[name].value.start + 1
     between = b"," if elements(text, fields[name].value) else b""
     return splice(body, [Edit(at, at, b",".join(map(written, items)) + between)])

@@ -68,7 +68,8 @@ class Format:
     """A wire format: the ``provider`` whose API has it, and the code that handles it. Stateless.
 
     ``paths`` matches the end of the path of POST requests with this body, ``counting`` that of requests that count
-    another request's tokens. ``tool_search``, ``call_tool``, ``deferral`` and ``results`` are None if the format does
+    another request's tokens, ``condensing`` that of requests for the history behind an answer in a shorter form.
+    ``tool_search``, ``call_tool``, ``deferral`` and ``results`` are None if the format does
     not support them. With ``history`` a request can continue an earlier answer by its id.
     """
 
@@ -76,6 +77,7 @@ class Format:
     provider: ModelProvider
     paths: re.Pattern[str] = NOWHERE
     counting: re.Pattern[str] = NOWHERE
+    condensing: re.Pattern[str] = NOWHERE
     tool_search: ToolSearchCodec | None = None
     call_tool: CallToolCodec | None = None
     deferral: DeferralCodec | None = None
@@ -101,6 +103,7 @@ FORMATS: tuple[Format, ...] = (
         provider=OPENAI,
         paths=re.compile(r"/responses(/input_tokens)?/?$"),
         counting=re.compile(r"/responses/input_tokens/?$"),
+        condensing=re.compile(r"/responses/compact/?$"),
         tool_search=ResponsesToolSearch(),
         call_tool=ResponsesCallTool(),
         deferral=ResponsesDeferral(),
@@ -172,6 +175,11 @@ def _as_served(path: str) -> str:
         return path
     segments = (unquote(each).replace("/", "%2F") for each in path.split("/"))
     return EMPTY_SEGMENTS.sub("/", "/".join(segments))
+
+
+def condensing_codec(path: str) -> Codec | None:
+    """The codec for a POST to this path if it asks for a shorter history: only the answer that it names matters."""
+    return next((each.codec for each in FORMATS if each.condensing.search(path)), None)
 
 
 def generic_codecs(upstreams: Mapping[str, UpstreamSettings]) -> dict[str, Codec]:

@@ -19,7 +19,7 @@ from pegboard.catalog import BpeCounter
 from pegboard.errors import PegboardError
 from pegboard.gateways.llm.conversation.history import ProviderHistories
 from pegboard.gateways.llm.formats.protocol import Codec
-from pegboard.gateways.llm.formats.registry import codec_for, generic_codecs, history_of, provider_of
+from pegboard.gateways.llm.formats.registry import codec_for, condensing_codec, generic_codecs, history_of, provider_of
 from pegboard.gateways.llm.formats.tool_search import RoundTrip
 from pegboard.gateways.llm.proxy.body_memory import BodyMemory, MemoryShare
 from pegboard.gateways.llm.proxy.http_bodies import (
@@ -153,10 +153,10 @@ class LlmApp:
             context.target = await self._kept_target(context, scope["method"])
             codec = self._codec(context, scope["method"], parsed)
             body: Body
+            share = memory.enter_context(self._memory.share(_caller(context, scope)))
             if codec is None:
-                body = reader.as_it_comes(scope["headers"])
+                body = await self._unfiltered(context, scope, parsed, reader, share)
             else:
-                share = memory.enter_context(self._memory.share(_caller(context, scope)))
                 body = await self._read(codec, context, parsed, reader, share)
             context.added_ms = self._since(context.started)
             headers = outgoing_headers(
@@ -194,6 +194,29 @@ class LlmApp:
         if method == "DELETE":
             await histories.forget(context.owner, asked)
         return replace(target, path=renamed_path(target.path, asked, last)) if last else target
+
+    async def _unfiltered(
+        self, context: RequestContext, scope: Scope, parsed: RequestHeaders, reader: RequestReader, share: MemoryShare
+    ) -> Body:
+        """A body without tools to select. If it names an answer, that is replaced as in the path (`_kept_target`)."""
+        upstream, path = context.target.upstream.name, context.target.path
+        codec = condensing_codec(path) if scope["method"] == "POST" and upstream not in self._generic else None
+        if codec is None or parsed.is_signed:
+            return reader.as_it_comes(scope["headers"])
+        found = await reader.first(self._settings.most_filtered, share, content_length(parsed.headers))
+        if isinstance(found, UnreadBody):
+            return found.body
+        body = await self._filters[upstream].condensing(
+            codec,
+            found.body,
+            path=path,
+            coding=parsed.coding,
+            owner=context.owner,
+            caller=context.key or "",
+            share=share,
+        )
+        context.rewritten = replace(context.rewritten, body=body)
+        return found.body if body is None else body
 
     async def _read(
         self, codec: Codec, context: RequestContext, parsed: RequestHeaders, reader: RequestReader, share: MemoryShare

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ from pegboard.errors import PegboardError, RequestNotUnderstood
 from pegboard.gateways.llm.call_tool.plan import CallToolPlan
 from pegboard.gateways.llm.call_tool.plan import round_trip_of as call_tool_round_trip
 from pegboard.gateways.llm.conversation.history import ProviderHistories
-from pegboard.gateways.llm.formats.protocol import Codec, LlmRequest
+from pegboard.gateways.llm.formats.protocol import Codec, LlmRequest, OpenCall
 from pegboard.gateways.llm.formats.registry import counts
 from pegboard.gateways.llm.formats.tool_choice import left_alone
 from pegboard.gateways.llm.formats.tool_search import RoundTrip
@@ -146,9 +146,8 @@ class RequestFilter:
         try:
             read = await self._read(codec, body, path, coding, share)
             if read.continues is not None:
-                await self._histories.recall(owner, read.continues, caller_of(habits))
-                last = self._histories.last_of(owner, read.continues) or read.continues
-                read = continuing(codec, read, path, last, self._histories.left_open(owner, last))
+                last, calls = await self._ending(owner, read.continues, caller_of(habits))
+                read = continuing(codec, read, path, last, calls)
             read = identified(read, conversation, habits)
             if len(read.tools) > self._most_tools:
                 said = f"It has {len(read.tools):,} tools, and {self._most_tools:,} are allowed."
@@ -216,6 +215,26 @@ class RequestFilter:
         elif read is not None:
             failed = replace(failed, body=mended_body(read))
         return _if_open(failed)
+
+    async def condensing(
+        self, codec: Codec, body: bytes, *, path: str, coding: str, owner: str, caller: str, share: MemoryShare
+    ) -> bytes | None:
+        """The body of a request for a shorter history, if that ends with another answer than the one it names, or has
+        calls without results; None if it can pass unchanged, or cannot be read."""
+        try:
+            read = await self._read(codec, body, path, coding, share)
+            if read.continues is None:
+                return None
+            last, calls = await self._ending(owner, read.continues, caller)
+            return mended_body(continuing(codec, read, path, last, [replace(call, found=None) for call in calls]))
+        except PegboardError:
+            return None
+
+    async def _ending(self, owner: str, answer: str, caller: str) -> tuple[str, Sequence[OpenCall]]:
+        """The answer with which the provider's history of this one ends, and its calls without results."""
+        await self._histories.recall(owner, answer, caller)
+        last = self._histories.last_of(owner, answer) or answer
+        return last, self._histories.left_open(owner, last)
 
     def unread(self, why: PegboardError, treatment_of: TreatmentOf) -> RewrittenRequest:
         """The outcome of a request whose body is not read. Raises FilterFailed."""
