@@ -12,13 +12,8 @@ import pytest
 
 from pegboard import Board
 from pegboard.adapters.boards import MOST_BOARDS, BoardsBySet
-<<<<<<< HEAD
-from pegboard.adapters.selection import SEARCH_TOOLS, ToolSelector, TurnTools
-from pegboard.library.framework_tools import FrameworkTool, framework_tool
-=======
 from pegboard.adapters.selection import SEARCH_TOOLS, ToolSelector, TurnTools, query_of
-from pegboard.library.framework_tools import FrameworkTool
->>>>>>> 2b241be7 (A malformed call of search_tools ends no run: the OpenAI Agents SDK and AutoGen tell the model what to say)
+from pegboard.library.framework_tools import FrameworkTool, framework_tool
 from pegboard.testing import FakeEncoder
 
 TOPICS = ("invoice", "customer", "ticket", "email", "contract", "sensor", "recipe", "playlist")
