@@ -9,8 +9,9 @@ import httpx2
 import pytest
 
 from back_office import JOBS, PATHS, WEATHER, asking, spoken
+from mock_providers import Received
 from mock_providers.scripted import Calls, Model, Says, Seen
-from model_bodies import CODECS, FORMATS, PATH, called
+from model_bodies import CODECS, FORMATS, PATH, called, forcing
 from model_doors import Gateway, gateway
 from pegboard.stores import MemoryEmbeddings
 from pegboard.testing import FakeEncoder
@@ -41,15 +42,28 @@ def wanting(tool: str) -> Model:
 
 async def sent(door: Gateway, name: str, tool: str, *more: dict[str, Any], own: Any = ()) -> list[list[str]]:
     """The tools of each request that arrives for one of the client's, whose model wants this tool."""
+    return [[tool for tool, _ in offered(name, each)] for each in await arrived(door, name, tool, *more, own=own)]
+
+
+def offered(name: str, received: Received) -> list[tuple[str, bytes]]:
+    """The tools of a request by name, and their bytes."""
+    return [(each.name, each.definition) for each in CODECS[name].parse(received.body, PATH).tools]
+
+
+async def arrived(
+    door: Gateway, name: str, tool: str, *more: dict[str, Any], own: Any = (), **fields: Any
+) -> list[Received]:
+    """The requests that arrive for one of the client's, whose model wants this tool, or none."""
     door.mock.forget()
-    door.mock.model = wanting(tool)
+    door.mock.model = wanting(tool) if tool else lambda seen: Says(text="Done.")
     body = asking(name, [WEATHER], *more) | ({"store": False, "model": "gpt-5.4"} if name == "openai_responses" else {})
     body["tools"] = [*own, *body["tools"]]
+    body |= fields
     async with httpx2.AsyncClient(base_url=door.url, trust_env=False, timeout=60) as client:
         answer = await client.post(PATHS[name], json=body)
     assert answer.status_code == 200, answer.text
     assert door.mock.refused == []
-    return [[each.name for each in CODECS[name].parse(received.body, PATH).tools] for received in door.mock.received]
+    return [*door.mock.received]
 
 
 @pytest.mark.requirement("P18")
@@ -70,6 +84,45 @@ async def test_what_was_found_comes_last_and_keeps_its_place_on_later_turns(door
 
     history += [*called(name, "renew_loan")]
     assert await sent(door, name, "renew_loan", *history) == [then]
+
+
+@pytest.mark.requirement("P18")
+@formats
+async def test_the_next_request_has_the_tools_that_followed_the_search_byte_for_byte(door: Gateway, name: str) -> None:
+    _, searched = await arrived(door, name, "unit_17")
+    history = [*called(name, "unit_17"), spoken(name, "assistant", "Read."), spoken(name, "user", WEATHER)]
+    (later,) = await arrived(door, name, "weather_forecast", *history)
+
+    assert offered(name, later) == offered(name, searched)
+
+
+SHUT: dict[str, dict[str, Any]] = {
+    "openai_chat": {"tool_choice": "none"},
+    "openai_responses": {"tool_choice": "none"},
+    "anthropic": {"tool_choice": {"type": "none"}},
+    "gemini": {"toolConfig": {"functionCallingConfig": {"mode": "NONE"}}},
+}
+
+
+@pytest.mark.requirement("P8", "P18")
+@formats
+async def test_a_turn_that_may_not_search_has_the_tools_of_those_that_may(door: Gateway, name: str) -> None:
+    history = [spoken(name, "assistant", "Rain."), spoken(name, "user", WEATHER)]
+    (free,) = await arrived(door, name, "weather_forecast")
+    (shut,) = await arrived(door, name, "", *history, **SHUT[name])
+    (forced,) = await arrived(door, name, "weather_forecast", *history, **forcing(name, "weather_forecast"))
+
+    assert offered(name, free)[-1][0] == SEARCH
+    assert offered(name, shut) == offered(name, forced) == offered(name, free)
+    for choice, received in ((SHUT[name], shut), (forcing(name, "weather_forecast"), forced)):
+        assert choice.items() <= received.json.items()
+
+
+@formats
+async def test_what_is_asked_once_and_may_not_search_has_no_search(door: Gateway, name: str) -> None:
+    (forced,) = await arrived(door, name, "weather_forecast", **forcing(name, "weather_forecast"))
+
+    assert SEARCH not in dict(offered(name, forced))
 
 
 OWN: dict[str, dict[str, Any]] = {

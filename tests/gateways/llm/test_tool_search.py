@@ -17,6 +17,7 @@ from mock_providers.scripted import USED, Calls, Model, Says, Seen, signature
 from model_bodies import CODECS, PATH, anthropic_tool
 from model_doors import Gateway, gateway_beside
 from pegboard.events import ModelRequestServed
+from pegboard.gateways.llm.formats.tool_search import MOST_ROUNDS
 from sdk_agents import AGENTS, CHAINS, Agent, Job, Step, chat_tools
 from sdk_drivers import JOBS, RENEW, SCHEMA
 
@@ -186,22 +187,35 @@ def test_two_searches_at_once_find_the_tools_of_both(gateway: Gateway, agent: Ag
 
 def test_searches_one_after_the_other_add_up_and_the_last_time_none_is_offered(gateway: Gateway, agent: Agent) -> None:
     words = iter(["weather", "email", "music", "pictures"])
-    seen_tools: list[tuple[str, ...]] = []
+    gateway.mock.model = lambda seen: curious(seen, next(words))
+    many = JOBS | {f"read_sensor_{number}": f"Read sensor {number} of the engine" for number in range(20)}
 
-    def model(seen: Seen) -> Says:
-        seen_tools.append(seen.tools)
-        if "search_tools" not in seen.tools:
-            return END
-        return Says(calls=[Calls(tool="search_tools", arguments={"query": next(words)})])
-
-    gateway.mock.model = model
-
-    (only,) = agent.run(gateway.url, Job(ask=RENEW))
+    (only,) = agent.run(gateway.url, Job(ask=RENEW, tools=many))
 
     assert only == Step(text=END.text, stop=only.stop)
     assert only.used == (4 * USED["input"], 4 * USED["output"])
-    assert ["search_tools" in tools for tools in asked(gateway, agent)] == [True, True, True, False]
-    assert len(seen_tools[3]) > len(seen_tools[0])
+    lists = asked(gateway, agent)
+    assert ["search_tools" in tools for tools in lists] == [True, True, True, False]
+    assert len(lists[3]) > len(lists[0])
+
+
+def curious(seen: Seen, query: str) -> Says:
+    """Searches as long as it may."""
+    if "search_tools" not in seen.tools:
+        return END
+    return Says(calls=[Calls(tool="search_tools", arguments={"query": query})])
+
+
+def test_where_everything_was_found_no_search_is_offered(gateway: Gateway, agent: Agent) -> None:
+    gateway.mock.model = lambda seen: curious(seen, "anything")
+
+    (only,) = agent.run(gateway.url, Job(ask=RENEW))
+
+    assert only.text == END.text
+    *before, after = asked(gateway, agent)
+    assert 1 <= len(before) < MOST_ROUNDS
+    assert all("search_tools" in tools for tools in before)
+    assert {*after} == {*JOBS}
 
 
 def test_a_model_that_never_stops_searching_gets_no_further_and_the_client_sees_nothing_of_it(

@@ -28,7 +28,7 @@ from pegboard.gateways.llm.selection.deferral import NO_SEARCH, emulated_ways, n
 from pegboard.gateways.llm.selection.deferral_inputs import deferral_of_request, search_of_request
 from pegboard.gateways.llm.selection.policy import Filtered, Policy
 from pegboard.gateways.llm.selection.selection_context import SelectionContext, context_of, everything
-from pegboard.gateways.llm.tool_search.round_trip import may_be_moved, may_search
+from pegboard.gateways.llm.tool_search.round_trip import lists_search, may_be_moved
 from pegboard.model import Decision
 from pegboard.protocols import Clock
 from pegboard.retrieval import QUERIES
@@ -217,7 +217,7 @@ def _tail(request: LlmRequest, known: Sequence[int]) -> tuple[int, ...]:
 async def _with_way_back(context: SelectionContext) -> SelectionContext:
     """The context with the tokens of the search tool, if the request gets one where tools are left out."""
     format_ = tool_search_of(context.codec)
-    if not context.policy.way_back or format_ is None or not may_search(context.request):
+    if not context.policy.way_back or format_ is None or not lists_search(context.request):
         return context
     if format_.closed(context.request, context.url_query):
         return context

@@ -35,6 +35,8 @@ SCHEMA_TOKENS = 50
 LOGGER = logging.getLogger(__name__)
 Find = Callable[[str, Collection[int]], Awaitable[dict[int, Tool]]]
 """Finds the places of tools for a query, best first, excluding the given ones."""
+Listing = Callable[[frozenset[int]], SearchTool | None]
+"""The search tool beside the tools of these places; None if it would find nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +54,9 @@ class ToolSearchTerms:
 
 @dataclass(slots=True, kw_only=True)
 class ToolSearchRoundTrip:
-    """One request with tool search. ``tool`` is None if no search is offered.
+    """One request with tool search. ``tool`` is None if no search is offered. Where tools come back, ``listing`` makes
+    it anew: as the conversation's next request has it, so that this one is a cached prefix of that. ``exhausted`` means
+    that nothing is left to find.
 
     ``kept`` are the places of the tools that the model has now, ``open`` those that may be found, ``found`` the names
     of those that were; ``tail`` are the places of found tools, which come after the others in the order in which they
@@ -68,6 +72,8 @@ class ToolSearchRoundTrip:
     hidden_call: HiddenCall
     tool: SearchTool | None
     find: Find
+    listing: Listing | None = None
+    exhausted: bool = False
     tokens: int = 0
     tail: tuple[int, ...] = ()
     exchanges: list[SearchExchange] = field(default_factory=list)
@@ -89,7 +95,7 @@ class ToolSearchRoundTrip:
 
     def _body(self) -> bytes:
         body = in_order(self.codec, self.request, self.kept, self.tail)
-        if self.tool is not None and self._may_search():
+        if self.tool is not None and not self.exhausted and self._may_search():
             body = self.format.offer(body, self.tool)
         if self.reads is not None:
             body = self.format.extended(body, self.reads.definitions)
@@ -130,6 +136,9 @@ class ToolSearchRoundTrip:
         self.exchanges.append(SearchExchange(answer=answer, results=results))
         if not self.kept and self._asked() == MOST_ROUNDS:
             self.kept = frozenset(range(len(self.request.tools)))  # a history with calls needs tools (P14)
+        if self.kept != before and self.listing is not None:
+            listed = self.listing(self.kept)
+            self.tool, self.exhausted = listed or self.tool, listed is None
         self.rounds.append(self.kept)
         self.found += [self.request.tools[place].name for place in sorted(self.kept - before)]
 
@@ -207,18 +216,23 @@ def round_trip_of(
     kept = frozenset(filtered.kept.places)
     open_ = request.may_be_picked - filtered.barred
     catalog = None if board is None else board.routing.catalog
-    out = [] if board is None or catalog is None else [catalog[board.ids[place]] for place in sorted(open_ - kept)]
     items = items if items is not None and items.any else None
-    likely = None if items is None or not may_search(request) else items.likely(request)
-    tool, tokens = None, 0
-    if terms.offered and (out or likely) and may_search(request):
-        counter = BpeCounter() if catalog is None else catalog.counter
-        tool = SearchTool(
+    offered = terms.offered and lists_search(request)
+    likely = None if items is None or not offered else items.likely(request)
+    counter = BpeCounter() if catalog is None else catalog.counter
+
+    def listing(shown: frozenset[int]) -> SearchTool | None:
+        out = [] if board is None else [board.routing.catalog[board.ids[place]] for place in sorted(open_ - shown)]
+        if not (out or likely):
+            return None
+        return SearchTool(
             name=free_name(search.NAME, request.names | request.called | request.referenced),
             description=search.description(search.pool_of(out, counter, terms.search_tokens), likely),
             kinds=() if items is None else BOARD_KINDS,
         )
-        tokens = search.tokens_of(tool.name + tool.description, counter) + SCHEMA_TOKENS
+
+    tool = listing(kept) if offered else None
+    tokens = 0 if tool is None else search.tokens_of(tool.name + tool.description, counter) + SCHEMA_TOKENS
     if tool is None and (terms.hidden_call == "pass" or len(kept) == len(request.tools)):
         return None
     return ToolSearchRoundTrip(
@@ -230,6 +244,7 @@ def round_trip_of(
         hidden_call=terms.hidden_call,
         tool=tool,
         find=nothing if board is None else find_in(board, open_, timeout),
+        listing=None if tool is None else listing,
         tokens=tokens,
         tail=filtered.tail,
         items=items,
@@ -289,3 +304,15 @@ async def looked_for(find: Find, query: str, among: Collection[int]) -> dict[int
 def may_search(request: LlmRequest) -> bool:
     """Not if the request restricts which tools may be called, or forbids calls; nor beside a search of its own."""
     return request.choice.mode != "none" and request.choice.names is None and not request.has_own_search
+
+
+def lists_search(request: LlmRequest) -> bool:
+    """Whether the search tool may be among a request's tools: also where no search may be called now, but was offered
+    earlier in the conversation, whose cached prefix has the tool.
+
+    Not in the first request of a conversation: what is asked once has nothing in a cache.
+    """
+    choice = request.choice
+    is_shut = choice.mode == "none" or choice.forced
+    goes_on = any(message.role == "assistant" for message in request.turn.messages)
+    return may_search(request) or (is_shut and goes_on and not request.has_own_search)
