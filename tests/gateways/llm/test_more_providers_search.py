@@ -247,7 +247,7 @@ async def test_a_tool_that_was_left_out_is_found_and_the_client_sees_its_call(na
     assert read(name, got, streams=streams) == ("Let me look.", [FLY, LOAN], reason, 2 * USED[0])
     assert b"search_tools" not in got
     assert tools_of(name, sent[0]) == ["renew_loan", "search_tools"]
-    assert {"book_flight", "renew_loan", "search_tools"} <= {*tools_of(name, sent[1])}
+    assert {"book_flight", "renew_loan"} <= {*tools_of(name, sent[1])}
     assert served.called == ("book_flight", "renew_loan")
 
 
