@@ -249,7 +249,10 @@ async def test_a_server_that_cannot_be_reached_keeps_its_calls_and_is_connected_
     fleet_of: Callable[..., Fleet],
 ) -> None:
     slow, wait = Slow(), ToolId("slow", "wait")
-    async with slow.listening() as url, fleet_of(ServerSpec(name="slow", url=url)) as fleet:
+    async with (
+        slow.listening() as url,
+        fleet_of(ServerSpec(name="slow", url=url), health_timeout=60.0) as fleet,
+    ):
         await fleet.settled(60)
         assert fleet.status()[0].state == "ready"
         innocent = asyncio.create_task(fleet.call(wait, {}))
