@@ -168,7 +168,9 @@ async def test_async_and_sync_give_the_same_where_a_loop_runs_as_in_a_notebook(
 
 def test_boards_of_other_tools_share_servers_and_store_and_nothing_else(board_with: Callable[..., Board]) -> None:
     """Each has just its tools, at once; what they share ends with the last of them, or with `close`."""
-    first = board_with(tide, config={"mcpServers": {"scripted": {"command": sys.executable, "args": [SCRIPTED]}}}, k=50)
+    first = board_with(
+        tide, config={"mcpServers": {"scripted": {"command": sys.executable, "args": [SCRIPTED]}}}, start_wait=60, k=50
+    )
     other = first.with_tools([loan, {"name": "tide", "description": "What another tenant means by it"}])
     of_first, of_other = first.route_now(TIDE), other.route_now("renew the loan of a book, echo a text")
 

@@ -87,13 +87,13 @@ async def test_a_server_that_never_answers_is_unhealthy_after_its_time_and_other
     fleet_of: MakeFleet,
 ) -> None:
     mute = python("mute", "import time; time.sleep(600)")
-    async with fleet_of(mute, scripted("well"), connect_timeout=6.0) as fleet:
+    async with fleet_of(mute, scripted("well"), connect_timeout=15.0) as fleet:
         await until(lambda: fleet.status()[1].state == "ready")
         assert fleet.status()[0].state == "starting"
         await fleet.call(ToolId("well", "echo"), {"text": "x"})
         assert await fleet.settled(60)
         assert fleet.status()[0].state == "unhealthy"
-        assert "6 s" in fleet.status()[0].reason
+        assert "15 s" in fleet.status()[0].reason
 
 
 @pytest.mark.requirement("M23")
