@@ -94,13 +94,22 @@ def _message(line: bytes | TooLong, limits: UpstreamLimits, lists: ListRequests)
     if whose is not None and len(line) > limits.of(LIST_METHOD):
         return too_large(TooLong(len(line), whose), limits.of(LIST_METHOD), "list_bytes")
     try:
-        line = line if whose is None else cut(line, limits)
-        text = readable(line).decode("utf-8", "replace")
-        return SessionMessage(types.jsonrpc_message_adapter.validate_json(text, by_name=False))
+        return _parsed(line, whose, limits)
     except ListTooLarge as reason:
         return list_too_large(whose, reason)
     except ValueError as error:
         return malformed(line, error)
+
+
+def _parsed(line: bytes, whose: int | str | None, limits: UpstreamLimits) -> SessionMessage:
+    """The message, with lone surrogates replaced, if it has some. Raises ListTooLarge and ValueError."""
+    try:
+        text = (line if whose is None else cut(line, limits)).decode("utf-8", "replace")
+        return SessionMessage(types.jsonrpc_message_adapter.validate_json(text, by_name=False))
+    except ValueError:
+        if (mended := readable(line)) == line:
+            raise
+        return _parsed(mended, whose, limits)
 
 
 async def _write(
