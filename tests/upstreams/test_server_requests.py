@@ -12,7 +12,7 @@ import pytest
 from mcp import MCPError
 
 from pegboard.upstreams import ORIGIN, Inputs
-from pegboard.upstreams.server_requests import MOST_ROUNDS, InputRounds, ServerRequests
+from pegboard.upstreams.server_requests import ASKED, MOST_ROUNDS, InputRounds, ServerRequests
 
 QUESTION = types.ElicitRequestFormParams(message="A word?", requested_schema={"type": "object", "properties": {}})
 NO_CONTEXT: Any = None
@@ -205,6 +205,14 @@ async def test_the_answers_of_a_client_that_comes_again_are_for_the_server_that_
 
     assert asked["inputRequests"] == REQUIRED["inputRequests"]
     assert brought == [(None, None), (answers, "S"), (None, None)]
+
+
+@pytest.mark.parametrize("changed", ["", "x", "5", "[]", '["asks"]', '["asks", 5]', '{"asks": "S"}'])
+async def test_a_state_that_was_changed_is_an_error(changed: str) -> None:
+    again = Client("ann", takes_requests=False)
+    again.inputs = Inputs(responses={}, state=f"{ASKED}{changed}")
+    with for_client(again), pytest.raises(MCPError, match="requestState is not as it was given"):
+        InputRounds(call(), "asks")
 
 
 async def test_a_result_that_asks_nothing_is_given_as_it_is() -> None:

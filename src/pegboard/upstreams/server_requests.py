@@ -29,6 +29,7 @@ LAST_WORDS = 10.0
 """Seconds for a client to receive messages sent before the answer."""
 MOST_ROUNDS = 20
 ASKED = "pegboard-asked:"
+ASKED_BY: TypeAdapter[tuple[str, str | None]] = TypeAdapter(tuple[str, str | None])
 """The prefix of a request state with the server that it is for. Like every state, it is sealed before it is sent."""
 QUESTIONS: TypeAdapter[dict[str, types.InputRequest]] = TypeAdapter(dict[str, types.InputRequest])
 Result = dict[str, Any]
@@ -223,7 +224,9 @@ class InputRounds:
         self._origin = ORIGIN.get()
         self._server = server
         self._left = MOST_ROUNDS
-        self._inputs = Inputs() if self._origin is None or self._request is None else _brought(self._origin, server)
+        self._inputs = Inputs()
+        if self._origin is not None and self._request is not None:
+            self._inputs = _brought(self._origin, server, self._request)
 
     def prepare(self) -> None:
         """Put the client's answers and the server's state in the request, before it is sent."""
@@ -257,12 +260,22 @@ class InputRounds:
         return self._request is not None and result.get("resultType") == "input_required"
 
 
-def _brought(origin: Origin, server: str) -> Inputs:
-    """What the client's request brought for this server, once. Answers that are for no known server reach none."""
+def _brought(origin: Origin, server: str, request: types.ClientRequest | types.Request[Any, Any]) -> Inputs:
+    """What the client's request brought for this server, once.
+
+    Answers come with the state of a question, and are for the server that asked. Answers without any state are for the
+    tool or the prompt that the client names. Raises MCPError for a state that was changed.
+    """
     brought = origin.inputs
+    if brought.state is None and not isinstance(request, types.ReadResourceRequest):
+        origin.inputs = Inputs()
+        return brought
     if brought.state is None or not brought.state.startswith(ASKED):
         return Inputs()
-    asked_by, state = json.loads(brought.state.removeprefix(ASKED))
+    try:
+        asked_by, state = ASKED_BY.validate_json(brought.state.removeprefix(ASKED))
+    except ValueError:
+        raise MCPError(types.INVALID_PARAMS, "requestState is not as it was given: start again.") from None
     if asked_by != server:
         return Inputs()
     origin.inputs = Inputs()

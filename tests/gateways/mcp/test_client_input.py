@@ -285,11 +285,30 @@ async def test_a_server_of_2026_gets_the_answers_to_its_own_questions_in_both_er
     assert server.brought == [{}, answered("asks")]
 
 
-@pytest.mark.parametrize("era", ["auto"], indirect=True)
-async def test_answers_to_no_question_of_the_server_do_not_reach_it(client_of: OpenClient, tmp_path: Path) -> None:
-    server = AskingServer("tells", tmp_path, "tells")
-    answers: Any = {"q": types.ElicitResult(action="accept", content={"word": "unasked"})}
-    async with client_of(server.spec, exposure="eager") as client:
-        await client.session.call_tool("tells", {}, input_responses=answers)
+UNASKED: Any = {"q": types.ElicitResult(action="accept", content={"word": "unasked"})}
 
-    assert server.brought == [{}]
+
+@pytest.mark.parametrize("era", ["auto"], indirect=True)
+async def test_answers_without_a_state_reach_the_tool_that_the_client_names(
+    client_of: OpenClient, tmp_path: Path
+) -> None:
+    server = AskingServer("asks", tmp_path)
+    async with client_of(server.spec, exposure="eager") as client:
+        done = await client.session.call_tool("asks", {}, input_responses=UNASKED)
+
+    assert [block.text for block in done.content if isinstance(block, types.TextContent)] == ["asks"]
+    assert server.brought == [{"inputResponses": {"q": {"action": "accept", "content": {"word": "unasked"}}}}]
+
+
+@pytest.mark.parametrize("era", ["auto"], indirect=True)
+async def test_answers_without_a_state_reach_no_server_of_a_program_or_a_resource(
+    client_of: OpenClient, tmp_path: Path
+) -> None:
+    server = AskingServer("tells", tmp_path, "tells")
+    async with client_of(server.spec, programs="on") as client:
+        program = {"program": "print(await tells())"}
+        done = await client.session.call_tool("run_program", program, input_responses=UNASKED)
+        await client.session.read_resource("note://x", input_responses=UNASKED)
+
+    assert not done.is_error, done.content
+    assert server.brought == [{}, {}]

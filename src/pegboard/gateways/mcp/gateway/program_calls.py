@@ -27,6 +27,7 @@ from pegboard.programs.result_values import CallFailed, value_of
 from pegboard.programs.runner import ProgramRunner, words_of
 from pegboard.programs.stubs import check_stub, parameters
 from pegboard.protocols import Clock, EventSink
+from pegboard.upstreams import ORIGIN, Inputs
 
 Result = dict[str, Any]
 PROGRAM_META = "pegboard/program"
@@ -61,7 +62,9 @@ class ProgramCalls:
         """
         if self._runner.settings.mode == "off":
             raise ToolNotAvailable(meta_definitions.RUN, [], remedy="Programs are switched off here: call the tools.")
-        view, caller = self._view, context.caller
+        view, caller, origin = self._view, context.caller, ORIGIN.get()
+        if origin is not None and origin.inputs.state is None:
+            origin.inputs = Inputs()  # answers to no question are for a tool that the client names
         await view.catalog_view.started(some=True)
         functions = await self._functions(context)
         used = words_of(arguments["program"])
