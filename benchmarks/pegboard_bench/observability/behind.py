@@ -43,7 +43,7 @@ async def activity_cpu_us(folder: Path, batches: int) -> float:
             await recorder.flush()
             took.append((time.process_time() - began) / AT_ONCE * 1e6)
     store.close()
-    return statistics.quantiles(took, n=4)[0]
+    return statistics.quantiles(took, n=4, method="inclusive")[0]
 
 
 async def otel_cpu_us(collector: str, batches: int, *, recorded: bool = True) -> float:
@@ -79,7 +79,7 @@ async def otel_cpu_us(collector: str, batches: int, *, recorded: bool = True) ->
     for _ in range(batches):
         took.append((await ran(TracedApp(served, export.tracer)) - await ran(plain)) / AT_ONCE * 1e6)
     await asyncio.to_thread(export.close)
-    return statistics.quantiles(took, n=4)[0]
+    return statistics.quantiles(took, n=4, method="inclusive")[0]
 
 
 def _context() -> Any:
