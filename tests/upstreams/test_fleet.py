@@ -242,5 +242,5 @@ async def test_a_server_that_cannot_be_told_of_roots_ends_nothing_else(
 
 async def told_of_roots(fleet: Fleet) -> None:
     """Tell every server that roots have changed, and wait until all that does so has ended."""
-    fleet.roots_changed()
+    fleet.roots_changed(None)
     await until(lambda: not any(task.get_name().endswith("-roots") for task in asyncio.all_tasks()))

@@ -8,7 +8,7 @@ import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from contextvars import Context
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any
 
@@ -242,23 +242,32 @@ class Fleet:
 
     def forget(self, client: str) -> None:
         """A client has left: end its connections."""
+        for upstream in self.upstreams:
+            upstream.forget_level(client)
         self._client_connections.forget(client)
         self.leave(client)
 
     def join(self, client: str, ask: AskRoots | None) -> None:
         """A client has connected. ``ask`` requests its roots outside its own requests; None if it has none."""
         self._conditions.clients.join(client, ask)
-        self.roots_changed()
+        self.roots_changed(client)
 
     def leave(self, client: str) -> None:
         """A client's connection has ended; it may come back."""
         if self._conditions.clients.leave(client):
-            self.roots_changed()
+            self.roots_changed(client)
 
-    def roots_changed(self, own: Iterable[Upstream] = ()) -> None:
-        """Notify the servers, which ask again if they need the roots; also those that are a user's ``own``."""
-        for upstream in (*self.upstreams, *own):
+    def roots_changed(self, client: str | None, own: Iterable[Upstream] = ()) -> None:
+        """Notify the servers, which ask again if they need the roots: those that all clients share, those that serve
+        this client alone, and those that are a user's ``own``."""
+        alone = () if client is None else self._client_connections.of_client(client)
+        for upstream in (*self.upstreams, *alone, *own):
             self._tasks.start_soon(_tell_roots_changed, upstream, name=f"pegboard-{upstream.spec.name}-roots")
+
+    async def set_level(self, client: str, level: types.LoggingLevel) -> None:
+        """A client of the handshake era wants the logs of all servers from this level on."""
+        every = (*self.upstreams, *self._client_connections.of_client(client))
+        await asyncio.gather(*(each.set_level(client, level) for each in every))
 
     @property
     def upstreams(self) -> list[Upstream]:
@@ -286,10 +295,11 @@ class Fleet:
             await asyncio.sleep(LONGEST_LOOK)
             self._client_connections.stop_idle()
 
-    def _start_for_client(self, shared: Upstream) -> RunningServer:
+    def _start_for_client(self, shared: Upstream, client: str) -> RunningServer:
         """Start a connection for one client. Its changes are not reported to listeners."""
-        running = RunningServer(upstream=Upstream(shared.spec, _unheard, self._conditions, _unheard))
-        running.upstream.inherit(shared)
+        options = replace(self._conditions, clients=self._conditions.clients.alone(client))
+        running = RunningServer(upstream=Upstream(shared.spec, _unheard, options, _unheard))
+        running.upstream.serve_alone(client, shared)
         self._start_apart(running, f"pegboard-{shared.spec.name}-apart")
         return running
 

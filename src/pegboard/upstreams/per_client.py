@@ -34,7 +34,7 @@ class ClientConnections:
     """Connections by server and client, started by ``start``. One ends when it is idle, when its client leaves, or when
     another client needs its place."""
 
-    def __init__(self, start: Callable[[Upstream], RunningServer]) -> None:
+    def __init__(self, start: Callable[[Upstream, str], RunningServer]) -> None:
         self._start = start
         self._of: OrderedDict[tuple[str, str], RunningServer] = OrderedDict()
 
@@ -45,9 +45,13 @@ class ClientConnections:
             if not self._room(shared.spec.name):
                 LOGGER.warning("Server %s: no room for another client's connection", shared.spec.name)
                 return shared
-            self._of[key] = self._start(shared)
+            self._of[key] = self._start(shared, client)
         self._of.move_to_end(key)
         return self._of[key].upstream
+
+    def of_client(self, client: str) -> list[Upstream]:
+        """The connections that the client has by itself."""
+        return [running.upstream for (_, its), running in self._of.items() if its == client]
 
     def forget(self, client: str) -> None:
         """End the connections of a client that has left."""

@@ -175,9 +175,16 @@ class ConnectedClients:
         """Remove a client; whether it was connected."""
         return self._clients.pop(client, self) is not self
 
+    def alone(self, client: str) -> ConnectedClients:
+        """This client as the only one, whoever else is connected."""
+        return OneClient(self._clients, client)
+
+    def _asks(self) -> list[AskRoots | None]:
+        return list(self._clients.values())
+
     async def roots(self) -> types.ListRootsResult:
         """The roots of the only client; none if there are several, since their folders must not mix."""
-        asks = list(self._clients.values())
+        asks = self._asks()
         if len(asks) == 1 and asks[0] is not None:
             try:
                 with anyio.fail_after(ROOTS_SECONDS):
@@ -185,6 +192,17 @@ class ConnectedClients:
             except (MCPError, ValidationError, TimeoutError) as error:
                 LOGGER.info("The client did not answer with its roots: %s", str(error) or "no answer")
         return types.ListRootsResult(roots=[])
+
+
+class OneClient(ConnectedClients):
+    """One of the connected clients, for a connection that it has by itself."""
+
+    def __init__(self, clients: dict[str, AskRoots | None], client: str) -> None:
+        self._clients = clients
+        self._client = client
+
+    def _asks(self) -> list[AskRoots | None]:
+        return [self._clients.get(self._client)]
 
 
 class ProgressRelay:

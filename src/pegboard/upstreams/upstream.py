@@ -226,11 +226,16 @@ class Upstream:
         if self._connection is not None:
             self._connection.unwatch_task(task)
 
-    async def set_level(self, level: types.LoggingLevel) -> None:
-        """Set the log level of a server of the handshake era; one that is not running gets it when it starts."""
-        self._session.level = level
+    async def set_level(self, client: str, level: types.LoggingLevel) -> None:
+        """The log level that a client wants of a server of the handshake era; one that is not running gets it when it
+        starts."""
+        self._session.wants_level(client, level)
         if self._connection is not None:
             await self._session.say_level(self._connection, self.capabilities, self._protocol)
+
+    def forget_level(self, client: str) -> None:
+        """The client has left."""
+        self._session.levels.pop(client, None)
 
     async def tell_roots_changed(self) -> None:
         """Notify the server of changed roots; one that is not running is not started."""
@@ -248,6 +253,13 @@ class Upstream:
     def go_on_for(self, before: Upstream) -> None:
         """Watch what the same server watched under its old configuration, and log at its level."""
         self._session = before._session
+
+    def serve_alone(self, client: str, shared: Upstream) -> None:
+        """Take over from the shared connection the tools, and the log level that this client wants."""
+        self.inherit(shared)
+        level = shared._session.levels.get(client)
+        if level is not None:
+            self._session.wants_level(client, level)
 
     async def stop_if_idle(self, rest: float = math.inf) -> None:
         """Stop a lazy server without a call for ``idle_stop`` seconds, or for ``rest`` if it has no sessions and is

@@ -144,10 +144,17 @@ class UserServers:
         self._options.clients.leave(client)
         self._fleet.leave(client)
 
-    def roots_changed(self) -> None:
-        self._fleet.roots_changed(self.own)
+    def roots_changed(self, client: str | None) -> None:
+        self._fleet.roots_changed(client, self.own)
+
+    async def set_level(self, client: str, level: types.LoggingLevel) -> None:
+        """As `Fleet.set_level`, for the user's own servers too."""
+        of_all = self._fleet.set_level(client, level)
+        await asyncio.gather(of_all, *(each.set_level(client, level) for each in self.own))
 
     def forget(self, client: str) -> None:
+        for each in self.own:
+            each.forget_level(client)
         self._fleet.forget(client)
         self.leave(client)
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,12 @@ from mcp import Client
 from pegboard.gateways.mcp.gateway.host import Host
 from pegboard.settings.server_spec import ServerSpec
 from pegboard.upstreams import per_client
-from processes import descendants, until
+from processes import descendants, listening, until
 
 OpenDoor = Callable[..., AbstractAsyncContextManager[tuple[str, Host]]]
 
-TALKATIVE = str(Path(__file__).parents[2] / "servers" / "talkative.py")
+SERVERS = Path(__file__).parents[2] / "servers"
+TALKATIVE = str(SERVERS / "talkative.py")
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")
 
@@ -129,3 +131,78 @@ async def test_a_connection_that_nobody_uses_ends_and_its_client_gets_another(
                 assert not (await ann.call_tool("parts_legacy", {})).is_error
                 host.fleet._client_connections.stop_idle()
                 await until(lambda: processes() == shared)
+
+
+@pytest.fixture(scope="module")
+def by_session() -> Iterator[str]:
+    with listening(str(SERVERS / "by_session.py")) as url:
+        yield url
+
+
+@asynccontextmanager
+async def with_roots(url: str, name: str) -> AsyncIterator[Client]:
+    async def roots(_ctx: Any) -> types.ListRootsResult:
+        return types.ListRootsResult(roots=[types.Root(uri=f"file:///{name}")])  # type: ignore[arg-type]
+
+    async with Client(url, mode="legacy", cache=None, list_roots_callback=roots) as client:
+        yield client
+
+
+async def seen(client: Client) -> dict[str, Any]:
+    """What the client's own connection has brought the server."""
+    return dict(json.loads(said(await client.call_tool("seen", {}))))
+
+
+@asynccontextmanager
+async def ann_and_bob(open_door: OpenDoor, server: str) -> AsyncIterator[tuple[Client, Client]]:
+    spec = ServerSpec(name="by-session", url=f"{server}/mcp", per_client=True)
+    async with (
+        open_door(spec, exposure="eager") as (url, _),
+        with_roots(url, "ann") as ann,
+        with_roots(url, "bob") as bob,
+    ):
+        yield ann, bob
+
+
+@pytest.mark.requirement("M21")
+async def test_a_server_hears_of_the_roots_of_the_client_whose_connection_it_is(
+    open_door: OpenDoor, by_session: str
+) -> None:
+    async with ann_and_bob(open_door, by_session) as (ann, bob):
+        assert [(await seen(each))["roots"] for each in (ann, bob)] == [[], []]
+        await ann.send_roots_list_changed()
+        async with asyncio.timeout(60):
+            while not (found := (await seen(ann))["roots"]):  # noqa: ASYNC110 - another process changes it
+                await asyncio.sleep(0.01)
+
+        assert found == [["file:///ann"]]
+        assert (await seen(bob))["roots"] == []
+
+
+@pytest.mark.requirement("M17")
+async def test_a_clients_own_connection_logs_at_the_level_that_this_client_wants(
+    open_door: OpenDoor, by_session: str
+) -> None:
+    async with ann_and_bob(open_door, by_session) as (ann, bob):
+        await ann.set_logging_level("error")
+        await bob.set_logging_level("debug")
+        assert [(await seen(each))["levels"] for each in (ann, bob)] == [["error"], ["debug"]]
+        await ann.set_logging_level("warning")
+
+        assert [(await seen(each))["levels"] for each in (ann, bob)] == [["error", "warning"], ["debug"]]
+
+
+@pytest.mark.requirement("M17")
+async def test_a_server_behind_two_endpoints_logs_at_the_lower_of_the_levels_that_are_wanted(
+    open_door: OpenDoor, tmp_path: Path
+) -> None:
+    journal = tmp_path / "seen"
+    spec = ServerSpec(name="watched", command=sys.executable, args=(str(SERVERS / "watched.py"), str(journal)))
+    async with (
+        open_door(spec, toolsets={"few": {"tools": ["*"]}}) as (url, _),
+        Client(url, mode="legacy", cache=None) as ann,
+        Client(f"{url}/few", mode="legacy", cache=None) as bob,
+    ):
+        await ann.set_logging_level("debug")
+        await bob.set_logging_level("error")
+        assert journal.read_text().splitlines()[-1] == "setLevel debug"

@@ -9,6 +9,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+import mcp_types as types
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.shared.dispatcher import ProgressFnT
 from pydantic import BaseModel
@@ -141,8 +142,11 @@ class OneServer:
     def leave(self, client: str) -> None:
         """Nothing to do: no client joined."""
 
-    def roots_changed(self) -> None:
+    def roots_changed(self, client: str | None) -> None:
         """Nothing to do: the server is notified itself."""
+
+    async def set_level(self, client: str, level: types.LoggingLevel) -> None:
+        """Nothing to do: the server is told itself."""
 
     def forget(self, client: str) -> None:
         """Nothing to do: no connection is open for one client alone."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+import mcp_types as types
 from mcp.shared.dispatcher import ProgressFnT
 
 from pegboard.catalog import Catalog
@@ -49,8 +50,12 @@ class Servers(Protocol):
         """The client's connection has ended; the client may return."""
         ...
 
-    def roots_changed(self) -> None:
-        """A client's roots have changed."""
+    def roots_changed(self, client: str | None) -> None:
+        """The roots of a client have changed; None for one without a session."""
+        ...
+
+    async def set_level(self, client: str, level: types.LoggingLevel) -> None:
+        """The client wants the servers' logs from this level on."""
         ...
 
     def forget(self, client: str) -> None:

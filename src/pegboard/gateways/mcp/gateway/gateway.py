@@ -103,7 +103,7 @@ class Gateway:
         self.name = name
         self.announcer = Announcer()
         self.pending_inputs = PendingInputs()
-        self.levels = LogLevels(upstreams)
+        self.levels = LogLevels(fleet)
         self.view = CatalogView(
             settings, board, fleet, clock=clock, toolset=toolset, approvals=approvals, changed=self._board_changed
         )

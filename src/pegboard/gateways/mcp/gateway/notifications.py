@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 
 import anyio
 import mcp_types as types
@@ -13,8 +13,7 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, Ser
 
 from pegboard.cached_property import cached_property
 from pegboard.gateways.mcp.gateway.caller import Notify
-from pegboard.gateways.mcp.transport.client_input import LEVELS
-from pegboard.upstreams import Upstream
+from pegboard.gateways.mcp.gateway.fleet_protocol import Servers
 
 LOGGER = logging.getLogger(__name__)
 WINDOW = 0.1
@@ -125,11 +124,10 @@ class Announcer:
 
 
 class LogLevels:
-    """Log levels by session. A shared server logs at the lowest level that any session wants; each session gets the
-    level it asked for."""
+    """Log levels by session: each session hears of its servers from the level on that it asked for."""
 
-    def __init__(self, upstreams: Callable[[], Sequence[Upstream]]) -> None:
-        self._upstreams = upstreams
+    def __init__(self, servers: Servers) -> None:
+        self._servers = servers
         self._of: OrderedDict[str, types.LoggingLevel] = OrderedDict()
 
     def of(self, session: str | None) -> types.LoggingLevel | None:
@@ -141,9 +139,7 @@ class LogLevels:
             self._of.move_to_end(session)
             while len(self._of) > MOST_SESSIONS:
                 self._of.popitem(last=False)
-        most = min((level, *self._of.values()), key=LEVELS.index)
-        for upstream in self._upstreams():
-            await upstream.set_level(most)
+        await self._servers.set_level(session or "", level)
 
     def forget(self, session: str) -> None:
         self._of.pop(session, None)

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any
 from uuid import uuid4
 
 import mcp_types as types
@@ -19,11 +19,10 @@ from mcp.shared.message import ServerMessageMetadata
 
 from pegboard.gateways.mcp.gateway.caller import Caller
 from pegboard.upstreams import ORIGIN, Inputs
+from pegboard.upstreams.handshake_state import LEVELS
 
 Context = ServerRequestContext[Any, Any]
 Answer = types.InputResponse | types.ErrorData
-LEVELS: tuple[types.LoggingLevel, ...] = get_args(types.LoggingLevel)
-"""From `debug` to `emergency`."""
 Result = dict[str, Any]
 Params = types.CallToolRequestParams | types.GetPromptRequestParams | types.ReadResourceRequestParams
 PARKED = "pegboard:"

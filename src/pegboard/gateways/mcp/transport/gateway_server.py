@@ -104,7 +104,7 @@ def gateway_server(
             _present(ctx, caller.session)
 
     async def roots_changed(ctx: Context, _params: types.NotificationParams | None) -> None:
-        ctx.lifespan_context.fleet.roots_changed()
+        ctx.lifespan_context.fleet.roots_changed(connected(ctx).session)
 
     calls, lists = CallHandler(connected), ListHandler(connected)
     tasks = TaskHandlers(connected)
