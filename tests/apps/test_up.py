@@ -20,6 +20,7 @@ from typer.testing import Result
 from pegboard.apps.cli import shared_process
 from pegboard.apps.cli.service_files import ServiceDefinition, launch_agent, managers, systemd_unit, windows_task
 from pegboard.errors import PegboardError
+from pegboard.gateways.access_keys import hashed
 from pegboard.gateways.mcp.attach.serve_discovery import running_folder, running_for
 from pegboard.settings.client_files import own_file
 from processes import alive, eventually
@@ -122,6 +123,22 @@ def test_one_process_is_started_found_by_the_others_and_stopped(run: Run, run_js
     assert run_json("down") == {"stopped": ["process"], "still_runs": None}
     assert running_for([board], running_folder()) is None
     assert run_json("down") == {"stopped": [], "still_runs": None}
+
+
+def test_a_process_that_wants_tokens_is_found_and_stopped_and_no_client_attaches_to_it(
+    run: Run, run_json: RunJson, board: Path
+) -> None:
+    with board.open("a") as file:
+        file.write('\n[access.ann]\nhash = "' + hashed("key") + '"\n')
+    shown = run("up", "--manager", "process").output
+    again = run_json("up", "--manager", "process")
+
+    assert "It wants tokens of its callers" in shown
+    assert "Clients use it" not in shown
+    assert (again["ran_already"], again["wants_tokens"]) == (True, True)
+    assert healthz(again["url"]) == {"status": "ok"}, "who has no token hears nothing else"
+    assert running_for([board], running_folder()) is None, "where `pegboard mcp` looks for it"
+    assert run_json("down") == {"stopped": ["process"], "still_runs": None}
 
 
 @pytest.mark.parametrize("broken", [True, False], ids=["broken", "deleted"])

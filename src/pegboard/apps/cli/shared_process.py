@@ -65,7 +65,7 @@ class SharedProcess:
 
     def url(self) -> str | None:
         """Its MCP endpoint, if it runs and answers."""
-        return running_for(self.files, running_folder())
+        return running_for(self.files, running_folder(), wants_tokens=True)
 
     def up(self, manager: str) -> None:
         """Start it; a process that an earlier `up` started for these files ends. Raises PegboardError if the manager

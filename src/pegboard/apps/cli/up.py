@@ -64,7 +64,8 @@ def up(
         url = shared.wait(wait)
     file = "" if chosen == PROCESS or runs_already else str(shared.managers()[chosen].file)
     notes = [] if runs_already else _notes(shared, chosen)
-    _show({"url": url, "ran_already": runs_already, "manager": chosen, "file": file, "notes": notes}, as_json=as_json)
+    made = {"url": url, "ran_already": runs_already, "manager": chosen, "file": file, "notes": notes}
+    _show(made | {"wants_tokens": _wants_tokens(shared)}, as_json=as_json)
     return None
 
 
@@ -88,17 +89,27 @@ def _notes(shared: SharedProcess, manager: str) -> list[str]:
     from pegboard.settings import load_settings
     from pegboard.settings.server_spec import VARIABLE
 
+    notes = []
+    if _wants_tokens(shared):
+        notes = ["It wants tokens of its callers: give clients its address and a token; `pegboard mcp` has none."]
     if manager == PROCESS:
-        return ["It ends when you log out or the machine stops; `pegboard up` starts it again."]
+        return [*notes, "It ends when you log out or the machine stops; `pegboard up` starts it again."]
     specs = load_settings(shared.files).servers.values()
     texts = [
         text for spec in specs for text in (*spec.args, *spec.env.values(), *spec.headers.values(), spec.url or "")
     ]
     needed = sorted({name for text in texts for name, default in VARIABLE.findall(text) if not default} - {"HOME"})
-    return [
+    return notes + [
         f"The service does not see this shell's variables, of which servers use {', '.join(needed)}: put them into "
         f"{shared.definition.env_file} (systemd), or write ${{keyring:NAME}} or ${{file:PATH}} instead."
     ] * bool(needed)
+
+
+def _wants_tokens(shared: SharedProcess) -> bool:
+    from pegboard.settings import load_settings
+
+    settings = load_settings(shared.files)
+    return bool(settings.access or settings.issuer)
 
 
 def _print(shared: SharedProcess, manager: str, *, as_json: bool) -> None:
@@ -128,5 +139,6 @@ def _show(made: dict[str, Any], *, as_json: bool) -> None:
     for note in made["notes"]:
         typer.echo(note)
     if not made["ran_already"]:
-        typer.echo("Clients use it from their next start. `pegboard down` stops it.")
+        used = "" if made["wants_tokens"] else "Clients use it from their next start. "
+        typer.echo(f"{used}`pegboard down` stops it.")
     return None

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
 import os
 import re
+import secrets
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -22,6 +24,9 @@ from pegboard import operating_system
 HEALTH = "/healthz"
 PATIENCE = 2.0
 """Seconds that a running serve has to answer the health check."""
+PROOF = "pegboard-proof"
+"""The header with which whoever can read the file of a serve asks it who it is."""
+_PROOF = secrets.token_hex(32)
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 SETTING = re.compile(r"PEGBOARD_(?!DEBUG$)|ALWAYS_AVAILABLE_TOOLS$")
 
@@ -40,7 +45,7 @@ def announce(url: str, files: Sequence[Path], folder: Path) -> Iterator[None]:
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     path = folder / f"{os.getpid()}.json"
     said = {"url": url, "pid": os.getpid(), "version": version("pegboard"), "files_hash": files_hash(files)}
-    _write(path, said | {"files": _resolved(files)})
+    _write(path, said | {"files": _resolved(files), "proof": _PROOF})
     try:
         yield
     finally:
@@ -48,8 +53,14 @@ def announce(url: str, files: Sequence[Path], folder: Path) -> Iterator[None]:
 
 
 def health(files: Sequence[Path]) -> dict[str, Any]:
-    """The answer of a serve to GET /healthz, which `running_for` checks."""
+    """The answer of a serve to GET /healthz, which `running_for` checks. One that wants tokens of its callers gives it
+    to who `has_proof` alone."""
     return {"status": "ok", "pid": os.getpid(), "files_hash": files_hash(files)}
+
+
+def has_proof(headers: Mapping[str, str]) -> bool:
+    """Whether a request comes from who can read this process's file."""
+    return hmac.compare_digest(headers.get(PROOF, "").encode(), _PROOF.encode())
 
 
 def files_hash(files: Sequence[Path]) -> str:
@@ -62,8 +73,11 @@ def files_hash(files: Sequence[Path]) -> str:
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
 
-def running_for(files: Sequence[Path], folder: Path) -> str | None:
-    """The URL of a running serve of this version with exactly these files, or None. Removes files of dead ones."""
+def running_for(files: Sequence[Path], folder: Path, *, wants_tokens: bool = False) -> str | None:
+    """The URL of a running serve of this version with exactly these files, or None. Removes files of dead ones.
+
+    One that wants tokens of its callers is found only with ``wants_tokens``.
+    """
     if not folder.is_dir() or not operating_system.only_we_write(folder):
         return None
     for path in sorted(folder.glob("*.json")):
@@ -75,7 +89,7 @@ def running_for(files: Sequence[Path], folder: Path) -> str | None:
         elif (
             said["version"] == version("pegboard")
             and said["files_hash"] == files_hash(files)
-            and _answers(said, health(files) | {"pid": said["pid"]})
+            and _answers(said, health(files) | {"pid": said["pid"]}, prove=wants_tokens)
         ):
             return str(said["url"])
     return None
@@ -86,7 +100,7 @@ def is_serve(pid: int, files: Sequence[Path], folder: Path) -> bool:
     said = _read(folder / f"{pid}.json") if operating_system.only_we_write(folder) else None
     if said is None or said["pid"] != pid or said.get("files") != _resolved(files):
         return False
-    return _answers(said, {"pid": pid})
+    return _answers(said, {"pid": pid}, prove=True)
 
 
 def _read(path: Path) -> dict[str, Any] | None:
@@ -104,14 +118,15 @@ def _resolved(files: Sequence[Path]) -> list[str]:
     return [str(file.resolve()) for file in files]
 
 
-def _answers(said: Mapping[str, Any], expected: Mapping[str, Any]) -> bool:
+def _answers(said: Mapping[str, Any], expected: Mapping[str, Any], *, prove: bool) -> bool:
     """Whether the process that answers where the file says is the one expected."""
-    where = urlsplit(said["url"])
+    where, proof = urlsplit(said["url"]), said.get("proof")
+    headers = {PROOF: proof} if prove and isinstance(proof, str) else {}
     if where.hostname not in LOOPBACK:
         return False
     try:
         with httpx2.Client(trust_env=False, timeout=PATIENCE) as client:
-            answer = client.get(where._replace(path=HEALTH, query="").geturl())
+            answer = client.get(where._replace(path=HEALTH, query="").geturl(), headers=headers)
             told = answer.json() if answer.status_code == httpx2.codes.OK else None
     except (httpx2.HTTPError, ValueError):
         return False

@@ -18,6 +18,7 @@ from starlette.types import Receive, Scope, Send
 from pegboard.caller_limits import ANYONE, RateLimitReached
 from pegboard.errors import ConfigError, PegboardError
 from pegboard.gateways.issuer import IssuerUnavailable
+from pegboard.gateways.mcp.attach.serve_discovery import has_proof
 from pegboard.gateways.mcp.cluster.forwarder import FORWARDED, Forwarder
 from pegboard.gateways.mcp.cluster.http_messages import header
 from pegboard.gateways.mcp.cluster.peers import Peers
@@ -104,8 +105,9 @@ class HttpDoor:
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> Response | None:
         path = scope["path"].rstrip("/")
         if path == HEALTH:
-            refused = await self._guard.validate_request(Request(scope))
-            more = {} if self._host.access.needed else dict(self._health())
+            request = Request(scope)
+            refused = await self._guard.validate_request(request)
+            more = {} if self._host.access.needed and not has_proof(request.headers) else dict(self._health())
             return refused or JSONResponse({"status": "ok"} | more)
         if path == auth.WELL_KNOWN or path.startswith(f"{auth.WELL_KNOWN}/"):
             return self._metadata(path)
