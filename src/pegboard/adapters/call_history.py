@@ -28,7 +28,8 @@ def refused_names(messages: Sequence[Message]) -> list[str]:
 def found_names(messages: Sequence[Message]) -> list[str]:
     """The tools that searches found, each once, in order."""
     texts = (_document(part) for part in _results(messages) if part.tool == NAME)
-    listed = (each for said in texts for each in said.get("found") or ())
+    lists = (said.get("found") for said in texts)
+    listed = (each for found in lists if isinstance(found, list) for each in found)
     return list(dict.fromkeys(str(each.get("name")) for each in listed if isinstance(each, dict)))
 
 
