@@ -13,7 +13,7 @@ from typing import Literal, TypeVar
 from pegboard.errors import PegboardError
 from pegboard.model import ToolId
 from pegboard.protocols import Clock, Rates
-from pegboard.rate_limits import RateMeter
+from pegboard.rate_limits import ROUNDING, RateMeter
 from pegboard.settings.limit_settings import BudgetSettings, LimitSettings, RateSettings
 from pegboard.stores import MemoryRates
 
@@ -81,7 +81,7 @@ class RateLimiter:
             return
         wait = await self._taken([_meter(each, caller) for each in found])
         if wait > 0:
-            raise RateLimitReached(min(found, key=lambda each: each.calls / each.seconds), wait)
+            raise RateLimitReached(_reached(found, wait), wait)
 
     async def _taken(self, meters: Sequence[RateMeter]) -> float:
         try:
@@ -112,6 +112,12 @@ def counted(limit: LimitSettings, caller: LimitedCaller) -> str:
     """A name for what a limit counts: the limit with the caller, the tenant, or nobody in particular."""
     whose = {"caller": caller.name, "tenant": caller.tenant, "all": ""}[limit.by]
     return hashlib.sha256(f"{limit.model_dump_json()}\0{whose}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def _reached(limits: Sequence[RateSettings], wait: float) -> RateSettings:
+    """The limit that asks for such a wait: at most its interval, and that of the quickest limit is the likeliest."""
+    able = [each for each in limits if each.seconds / each.calls >= wait - ROUNDING]
+    return max(able or limits, key=lambda each: each.calls / each.seconds)
 
 
 def _meter(limit: RateSettings, caller: LimitedCaller) -> RateMeter:

@@ -70,7 +70,7 @@ class Habit:
 def habits_of(caller: str, board: str) -> str:
     """The key of a caller's habits on a board: the name of the caller's key, and a hash of both.
 
-    >>> habits_of("ada", "mcp").partition(":")[0]
+    >>> habits_of("ada", "mcp").rpartition(":")[0]
     'ada'
     """
     return f"{caller}:{_hash(caller, board)[:32]}"
@@ -84,10 +84,10 @@ def within_encoder(key: str, encoder: str) -> str:
 def caller_of(key: str) -> str:
     """The name of the caller's key, as `habits_of` wrote it; empty for callers without one.
 
-    >>> caller_of(habits_of("ada", "mcp"))
-    'ada'
+    >>> caller_of(habits_of("ada", "mcp")), caller_of(habits_of("repo:org/app", "mcp"))
+    ('ada', 'repo:org/app')
     """
-    return key.partition(":")[0]
+    return key.rpartition(":")[0]
 
 
 def step(query: Floats, probability: float, *, called: bool) -> Floats:

@@ -215,8 +215,9 @@ class AuditLines(Protocol):
 class Activity(Protocol):
     """The decisions of a gateway and what came of them (`pegboard.activity_entries`), the newest first."""
 
-    async def put(self, entries: Sequence[ActivityEntry]) -> None:
-        """Add entries; one with the id of another replaces it."""
+    async def put(self, entries: Sequence[ActivityEntry], *, known: Collection[str] = ()) -> None:
+        """Add entries; one with the id of another replaces it. Those with ``known`` ids were stored before: what was
+        removed since, by whatever process, stays removed."""
         ...
 
     async def find(self, query: ActivityQuery, most: int) -> list[ActivityEntry]:

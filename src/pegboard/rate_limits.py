@@ -33,14 +33,15 @@ def admission(
 ) -> tuple[float, Mapping[str, float]]:
     """Seconds to wait, 0 if all meters admit a call now; and the theoretical arrival times after it.
 
-    ``arrivals`` has those before, by key. A call that any meter refuses counts nowhere.
+    ``arrivals`` has those before, by key. A call that any meter refuses counts nowhere. An arrival further ahead than
+    calls can bring it was counted before the clock was set back.
 
     >>> admission([RateMeter(key="ann", calls=2, seconds=10)], {"ann": 105.0}, now=100.0)
     (0.0, {'ann': 110.0})
     >>> admission([RateMeter(key="ann", calls=2, seconds=10)], {"ann": 110.0}, now=101.0)
     (4.0, {})
     """
-    known = {meter.key: max(now, arrivals.get(meter.key, 0.0)) for meter in meters}
+    known = {meter.key: max(now, min(arrivals.get(meter.key, 0.0), now + meter.seconds)) for meter in meters}
     wait = max((known[meter.key] - meter.tolerance - now for meter in meters), default=0.0)
     if wait > ROUNDING:
         return wait, {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import pytest
@@ -98,10 +98,10 @@ class Full(MemoryActivity):
 
     emptied = False
 
-    async def put(self, entries: Sequence[ActivityEntry]) -> None:
+    async def put(self, entries: Sequence[ActivityEntry], *, known: Collection[str] = ()) -> None:
         if not self.emptied:
             raise StoreError("The disk is full.", remedy="Empty it.")
-        await super().put(entries)
+        await super().put(entries, known=known)
 
 
 async def test_activity_that_cannot_be_kept_is_said_until_it_can(gateway_of: OpenGateway) -> None:

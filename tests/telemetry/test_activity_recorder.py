@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import pytest
 
@@ -22,19 +22,19 @@ def searched(number: int = 0) -> ToolsSearched:
 class Failing(MemoryActivity):
     works = False
 
-    async def put(self, entries: Sequence[ActivityEntry]) -> None:
+    async def put(self, entries: Sequence[ActivityEntry], *, known: Collection[str] = ()) -> None:
         if not self.works:
             raise StoreError("It does not answer.", remedy="Wait.")
-        await super().put(entries)
+        await super().put(entries, known=known)
 
 
 class Refusing(MemoryActivity):
     """It keeps nothing of one conversation."""
 
-    async def put(self, entries: Sequence[ActivityEntry]) -> None:
+    async def put(self, entries: Sequence[ActivityEntry], *, known: Collection[str] = ()) -> None:
         if any(each.conversation == "1" for each in entries):
             raise ValueRefused("It is not text.", remedy="Check the value.")
-        await super().put(entries)
+        await super().put(entries, known=known)
 
 
 async def test_an_entry_that_the_store_refuses_keeps_no_other_from_being_stored(
@@ -114,11 +114,11 @@ async def test_a_store_that_fails_as_none_should_gets_what_comes_after(monkeypat
     class Broken(MemoryActivity):
         tried = 0
 
-        async def put(self, entries: Sequence[ActivityEntry]) -> None:
+        async def put(self, entries: Sequence[ActivityEntry], *, known: Collection[str] = ()) -> None:
             self.tried += 1
             if self.tried == 1:
                 raise OverflowError
-            await super().put(entries)
+            await super().put(entries, known=known)
 
     recorder = ActivityRecorder()
     async with recorder.running(store := Broken()):
@@ -160,8 +160,8 @@ async def test_findings_are_kept_apart() -> None:
 
 async def test_what_happens_during_a_write_is_left_for_the_next_one() -> None:
     class Busy(MemoryActivity):
-        async def put(self, entries: Sequence[ActivityEntry]) -> None:
-            await super().put(entries)
+        async def put(self, entries: Sequence[ActivityEntry], *, known: Collection[str] = ()) -> None:
+            await super().put(entries, known=known)
             if len(self._entries) < 5:
                 recorder.emit(searched(len(self._entries)))
 

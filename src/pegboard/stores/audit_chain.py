@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 
 from pegboard.audit_entries import AuditEntry, ChainEnds, Link, moment, sealed
+from pegboard.errors import StoreError
 
 
 def appended(entries: Sequence[AuditEntry], ends: str | bytes, key: bytes) -> tuple[list[bytes], str]:
@@ -30,13 +31,23 @@ def ends_of(text: str | bytes) -> ChainEnds:
 
 
 def removable(lines: Iterable[bytes], before: float) -> list[Link]:
-    """The links of the lines at the beginning that are not younger than a moment."""
+    """The links of the lines at the beginning that are not younger than a moment, up to one that cannot be read. Raises
+    StoreError if that is the first."""
     until, found = moment(before), list[Link]()
     for line in lines:
-        said = json.loads(line)
-        if said["at"] > until:
+        try:
+            said = json.loads(line)
+            at, link = str(said["at"]), Link(number=said["number"], hash=said["hash"])
+        except (ValueError, TypeError, KeyError):
+            if found:
+                break
+            raise StoreError(
+                "The oldest line of the audit log cannot be read, so that it is not removed, nor is any after it.",
+                remedy="`pegboard audit-log --verify` shows what was changed.",
+            ) from None
+        if at > until:
             break
-        found.append(Link(number=said["number"], hash=said["hash"]))
+        found.append(link)
     return found
 
 

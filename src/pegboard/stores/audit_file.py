@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import os
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from pegboard import operating_system
 from pegboard.audit_entries import AuditEntry, ChainEnds, Link, link_of, moment, sealed, torn_mark
@@ -51,8 +53,12 @@ class AuditFile:
         await asyncio.to_thread(self._alone, self._append, entries)
 
     async def read(self) -> AsyncIterator[bytes]:
-        for path in await asyncio.to_thread(self._files):
-            with path.open("rb") as file:
+        """The lines that are not removed. Files are looked for one after another: meanwhile the active one may get its
+        number, and old ones may go."""
+        read = 0
+        while opened := await asyncio.to_thread(self._opened, read):
+            file, read = opened
+            with file:
                 while lines := await asyncio.to_thread(file.readlines, TAIL):
                     for line in lines:
                         if whole := line.rstrip(b"\n"):
@@ -95,7 +101,7 @@ class AuditFile:
         removed = ends_of(ends).removed
         start = removed.number
         for path in self._done():
-            if _time_in(path, last=True) > until:
+            if max(_time_in(path), _time_in(path, last=True)) > until:
                 break
             tail = _tail(path, Link(), self._key)
             removed = tail.last if tail.last.number > removed.number else removed
@@ -112,11 +118,28 @@ class AuditFile:
         began = _time_in(active)
         return size >= self._file_bytes or "" < began < moment(now - DAY)
 
-    def _files(self) -> list[Path]:
-        """All files with lines that are not removed, the oldest first."""
-        first, active = ends_of(self._ends()).removed.number, self.folder / ACTIVE
-        done = [path for path in self._done() if _number(path) > first]
-        return [*done, *([active] if active.exists() else [])]
+    def _opened(self, read: float) -> tuple[BinaryIO, float] | None:
+        """The file with the first lines after number ``read`` that are not removed, and the number of its last line;
+        infinity for the active file, after which there is none."""
+        if read == math.inf:
+            return None
+        while True:
+            first = max(read, ends_of(self._ends()).removed.number)
+            path = next((path for path in self._done() if _number(path) > first), self.folder / ACTIVE)
+            number = _number(path) or math.inf
+            try:
+                file = path.open("rb")
+            except FileNotFoundError:
+                if number == math.inf and not self._has_more(first):
+                    return None
+                continue
+            if number < math.inf or not self._has_more(first):
+                return file, number
+            file.close()
+
+    def _has_more(self, than: float) -> bool:
+        """Whether there is a file by now that has its number, and lines after ``than``."""
+        return any(_number(path) > than for path in self._done())
 
     def _done(self) -> list[Path]:
         return sorted(path for path in self.folder.glob("audit-*.jsonl") if _number(path))
@@ -187,10 +210,15 @@ def _number(path: Path) -> int:
 def _write(path: Path, data: bytes) -> None:
     """Append, and return once it is on the disk."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, PRIVATE)
+    size = os.fstat(descriptor).st_size
     try:
         left = memoryview(data)
         while left:
             left = left[os.write(descriptor, left) :]
         os.fsync(descriptor)
+    except OSError:  # a full disk: all of it will be written again
+        with suppress(OSError):
+            os.ftruncate(descriptor, size)
+        raise
     finally:
         os.close(descriptor)

@@ -90,6 +90,8 @@ class RetentionJob:
                 if not self._failed:
                     LOGGER.warning("Unused records could not be removed: %s", error)
                 self._failed = True
+            except Exception:
+                LOGGER.exception("Unused records could not be removed")
             await asyncio.sleep(self._uniform(0.5, 1.5) * EVERY)
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 
 from pegboard.activity_entries import ActivityEntry
 from pegboard.errors import PegboardError
@@ -21,7 +22,7 @@ from pegboard.events import (
 )
 from pegboard.model_prices import NO_PRICES, PriceTable
 from pegboard.protocols import Activity
-from pegboard.telemetry.activity_book import ActivityBook
+from pegboard.telemetry.activity_book import MOST_OPEN, ActivityBook
 from pegboard.write_batch import write_batch
 
 LOGGER = logging.getLogger(__name__)
@@ -38,8 +39,12 @@ MOST_BEHIND = 2_000
 """Entries that a watcher may be behind; it is then told to read the list again."""
 AT_ONCE = 1_000
 """Events of one write."""
+MOST_STORED = 2 * MOST_OPEN
+"""Stored entries whose ids are remembered: those that may change were among the last."""
 IN_A_ROW = 100
 """Events of which entries are made before others have their turn: the event loop is never held for long."""
+FINAL = ("request", "result")
+"""Kinds of entries that do not change."""
 NOTICES = (DefinitionChanged, DefinitionSuspected, ContentSuspected, ServerCrowds)
 Watcher = asyncio.Queue[ActivityEntry | None]
 """Entries as they are stored; None if some were left out."""
@@ -73,6 +78,7 @@ class ActivityRecorder:
         self._kinds = self._book.kinds
         self._events: deque[Event] = deque()
         self._entries: dict[str, ActivityEntry] = {}
+        self._stored_ids: OrderedDict[str, None] = OrderedDict()
         self._watchers: set[Watcher] = set()
         self._writing = asyncio.Lock()
         self._written = 0
@@ -164,8 +170,9 @@ class ActivityRecorder:
 
     async def _stored(self) -> bool:
         entries = list(self._entries.values())
+        known = self._stored_ids.keys() & self._entries.keys()
         try:
-            refused = await write_batch([*entries], self.store.put)
+            refused = await write_batch([*entries], partial(self.store.put, known=known))
         except PegboardError as error:
             if not self._failing:
                 LOGGER.warning("Activity cannot be kept, and is tried again: %s", error)
@@ -176,6 +183,7 @@ class ActivityRecorder:
             return False
         self._failing = False
         self._entries.clear()
+        self._remember(entries)
         if refused:
             LOGGER.warning("Entries of activity not kept, %d in all: the store refuses what they say", len(refused))
             self.lost += len(refused)
@@ -184,6 +192,14 @@ class ActivityRecorder:
         for watcher in self._watchers:
             _tell(watcher, entries)
         return True
+
+    def _remember(self, entries: list[ActivityEntry]) -> None:
+        """Those that may change: if they are removed, their changes do not bring them back."""
+        for entry in entries:
+            if entry.kind not in FINAL:
+                self._stored_ids[entry.id] = None
+        while len(self._stored_ids) > MOST_STORED:
+            self._stored_ids.popitem(last=False)
 
 
 def _tell(watcher: Watcher, entries: list[ActivityEntry]) -> None:

@@ -23,9 +23,10 @@ class MemoryActivity:
         self._most = most
         self._entries: OrderedDict[str, ActivityEntry] = OrderedDict()
 
-    async def put(self, entries: Sequence[ActivityEntry]) -> None:
+    async def put(self, entries: Sequence[ActivityEntry], *, known: Collection[str] = ()) -> None:
         for entry in entries:
-            self._entries[entry.id] = entry
+            if entry.id in self._entries or entry.id not in known:
+                self._entries[entry.id] = entry
         while len(self._entries) > self._most:
             self._entries.popitem(last=False)
 

@@ -22,14 +22,15 @@ class PostgresActivity:
     def __init__(self, database: PostgresDatabase) -> None:
         self._database = database
 
-    async def put(self, entries: Sequence[ActivityEntry]) -> None:
+    async def put(self, entries: Sequence[ActivityEntry], *, known: Collection[str] = ()) -> None:
         latest = {entry.id: entry for entry in entries}
 
         async def write(connection: Any) -> None:
             await connection.execute(ALONE)
-            before = await fetch(connection, rows.select_among(AMONG), [list(latest)])
-            await execute_each(connection, rows.upsert(MARK), rows.stored(latest.values()))
-            changes = sums.changes(rows.summed_of(before), latest.values())
+            before = rows.summed_of(await fetch(connection, rows.select_among(AMONG), [list(latest)]))
+            now = rows.without_removed(latest, before, known)
+            await execute_each(connection, rows.upsert(MARK), rows.stored(now))
+            changes = sums.changes(before, now)
             await _execute(connection, sums.statements(changes, ACTIVITY_SUMS))
 
         await self._database.run(write)

@@ -15,7 +15,12 @@ LOCK = "SELECT text FROM audit_ends WHERE id = 1 FOR UPDATE"
 SET_ENDS = "UPDATE audit_ends SET text = %s WHERE id = 1"
 INSERT = "INSERT INTO audit_lines (number, at, hash, line) VALUES (%s, %s, %s, %s)"
 PAGE = f"SELECT number, line FROM audit_lines WHERE number > %s ORDER BY number LIMIT {BATCH}"  # noqa: S608
-OLDEST = "SELECT number, hash FROM audit_lines WHERE at <= %s ORDER BY number DESC LIMIT 1"
+OLDEST = (
+    "SELECT number, hash FROM audit_lines WHERE number < coalesce("
+    "(SELECT number FROM audit_lines WHERE at > %s ORDER BY number LIMIT 1), 9223372036854775807) "
+    "ORDER BY number DESC LIMIT 1"
+)
+"""The last of the lines before the first one that is younger, whatever the clocks of those that wrote later."""
 
 
 class PostgresAudit:

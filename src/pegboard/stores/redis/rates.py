@@ -11,8 +11,9 @@ from pegboard.stores.redis.database import RedisServer
 TAKE = """
 local now, wait, known = tonumber(ARGV[1]), 0, {}
 for at, key in ipairs(KEYS) do
-  known[at] = math.max(now, tonumber(redis.call('GET', key) or 0))
-  wait = math.max(wait, known[at] - tonumber(ARGV[2 * at + 1]) - now)
+  local interval, tolerance = tonumber(ARGV[2 * at]), tonumber(ARGV[2 * at + 1])
+  known[at] = math.max(now, math.min(tonumber(redis.call('GET', key) or 0), now + interval + tolerance))
+  wait = math.max(wait, known[at] - tolerance - now)
 end
 if wait > tonumber(ARGV[2 * #KEYS + 2]) then return string.format('%.17g', wait) end
 for at, key in ipairs(KEYS) do

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from pegboard.activity_entries import CHOSEN, FIELDS, USAGE, ActivityEntry, ActivityQuery
@@ -154,6 +154,16 @@ def delete_of(key: str | None, conversations: Collection[str] | None, mark: str)
         conditions.append(f"conversation IN ({', '.join([mark] * len(conversations)) or 'NULL'})")
         values += sorted(conversations)
     return delete(" AND ".join(conditions), values)
+
+
+def without_removed(
+    entries: Mapping[str, ActivityEntry], before: Iterable[ActivityEntry], known: Collection[str]
+) -> list[ActivityEntry]:
+    """The entries, by their ids, without the ``known`` ones of which there is no row any more."""
+    if not known:
+        return list(entries.values())
+    gone = set(known).difference([each.id for each in before])
+    return [entry for id_, entry in entries.items() if id_ not in gone]
 
 
 def summed_of(rows: Iterable[Sequence[Any]]) -> list[ActivityEntry]:

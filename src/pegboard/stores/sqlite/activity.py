@@ -49,17 +49,19 @@ class SqliteActivity(FileStore):
         self._file = SqliteFile(path, ACTIVITY_MIGRATIONS, remedy=REMEDY, private=True)
         self._writer = ActivityWriter(path) if apart else None
 
-    async def put(self, entries: Sequence[ActivityEntry]) -> None:
+    async def put(self, entries: Sequence[ActivityEntry], *, known: Collection[str] = ()) -> None:
         latest, writer = {entry.id: entry for entry in entries}, self._writer
         busy = writer is not None and (writer.runs or len(latest) >= BUSY)
-        if writer is not None and busy and await asyncio.to_thread(writer.put, list(latest.values())):
+        if writer is not None and busy and await asyncio.to_thread(writer.put, list(latest.values()), known):
             self._file.amiss = ""
             return
 
         def write(connection: sqlite3.Connection) -> None:
-            before = connection.execute(rows.select_among(AMONG), [json.dumps(list(latest))]).fetchall()
-            connection.executemany(rows.upsert(MARK), rows.stored(latest.values()))
-            changes = sums.changes(rows.summed_of(before), latest.values())
+            found = connection.execute(rows.select_among(AMONG), [json.dumps(list(latest))]).fetchall()
+            before = rows.summed_of(found)
+            now = rows.without_removed(latest, before, known)
+            connection.executemany(rows.upsert(MARK), rows.stored(now))
+            changes = sums.changes(before, now)
             _execute(connection, sums.statements(changes, DIALECT))
 
         await self._file.run_alone(write)

@@ -17,10 +17,11 @@ from pegboard.stores.sqlite.activity_writer import REFUSED, STORED, read
 
 
 async def serve(store: SqliteActivity, batches: BinaryIO, answers: BinaryIO) -> None:
-    decoder = msgspec.msgpack.Decoder(list[ActivityEntry])
+    decoder = msgspec.msgpack.Decoder(tuple[list[ActivityEntry], list[str]])
     while (batch := read(batches)) is not None:
         try:
-            await store.put(decoder.decode(batch))
+            entries, known = decoder.decode(batch)
+            await store.put(entries, known=known)
             answer = STORED
         except PegboardError:
             answer = REFUSED

@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -45,13 +45,13 @@ class ActivityWriter:
     def runs(self) -> bool:
         return self._process is not None
 
-    def put(self, entries: Sequence[ActivityEntry]) -> bool:
-        """Whether the entries are stored now."""
+    def put(self, entries: Sequence[ActivityEntry], known: Collection[str] = ()) -> bool:
+        """Whether the entries are stored now, as `SqliteActivity.put` does."""
         with self._lock:
             if time.monotonic() < self._not_before:
                 return False
             try:
-                return self._asked(required("msgspec", "mcp").msgpack.encode(entries)) == STORED
+                return self._asked(required("msgspec", "mcp").msgpack.encode((entries, list(known)))) == STORED
             except UnicodeEncodeError:  # the caller finds out which entry it is
                 return False
             except OSError:
