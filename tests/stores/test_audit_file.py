@@ -8,10 +8,11 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from pegboard.audit_entries import AuditEntry, ChainEnds, ChainFinding, findings
+from pegboard.audit_entries import AuditEntry, ChainCheck, ChainEnds, ChainFinding, findings
 from pegboard.errors import StoreError
 from pegboard.stores.audit_file import ACTIVE, ENDS, AuditFile
 
@@ -174,3 +175,82 @@ async def test_a_log_of_a_folder_that_does_not_exist_is_empty(tmp_path: Path) ->
     assert await lines(tmp_path / "none") == []
     assert await AuditFile(tmp_path / "none").ends() == ""
     assert await AuditFile(tmp_path / "none").remove(5.0) == 0
+
+
+@pytest.mark.parametrize("file_bytes", [100, 700, 100_000])
+async def test_files_with_a_line_whose_clock_was_wrong_are_kept_as_long_as_others(
+    tmp_path: Path, file_bytes: int
+) -> None:
+    log, now = AuditFile(tmp_path, file_bytes=file_bytes), 20_000 * DAY
+    for number, at in enumerate([now - DAY, now - 5_000 * DAY, now, now + 2 * DAY]):
+        await log.append([entry(number, at=at)])
+
+    assert await log.remove(now - 365 * DAY) == 0
+    assert len(await lines(tmp_path)) == 4
+
+
+async def test_a_file_with_one_younger_line_between_older_ones_is_kept(tmp_path: Path) -> None:
+    log, now = AuditFile(tmp_path), 20_000 * DAY
+    await log.append([entry(1, at=now - 900 * DAY), entry(2, at=now), entry(3, at=now - 900 * DAY)])
+    await log.append([entry(4, at=now)])
+
+    assert await log.remove(now - 365 * DAY) == 0
+    assert len(await lines(tmp_path)) == 4
+
+
+@pytest.mark.parametrize("failing", ["write", "fsync", "replace"])
+async def test_a_disk_that_was_full_in_the_middle_of_a_write_gets_each_entry_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    log, write = AuditFile(tmp_path), os.write
+    await log.append([entry(1)])
+
+    def full_disk(*given: Any) -> Any:
+        if failing == "write" and len(given[1]) > 50:
+            return write(given[0], given[1][:-50])
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        if failing == "replace":
+            patched.setattr("pegboard.operating_system.replace_file", full_disk)
+        else:
+            patched.setattr(os, failing, full_disk)
+        for _ in range(3):
+            with pytest.raises(StoreError, match="No space left on device"):
+                await log.append([entry(2), entry(3)])
+    await log.append([entry(2), entry(3)])
+
+    assert [json.loads(line)["tool"] for line in await lines(tmp_path)] == ["tool_1", "tool_2", "tool_3"]
+    assert await found(tmp_path) == []
+
+
+async def test_a_log_that_is_renamed_while_it_is_read_comes_whole(tmp_path: Path) -> None:
+    log = AuditFile(tmp_path, file_bytes=1_000)
+    for each in range(12):
+        await log.append([entry(each)])
+    check, read = ChainCheck(ChainEnds.of(await log.ends())), list[int]()
+
+    async for line in AuditFile(tmp_path).read():
+        assert list(check.feed(line)) == []
+        read.append(json.loads(line)["number"])
+        if len(read) in (1, 12):
+            for each in range(12):
+                await log.append([entry(each)])
+
+    assert list(check.end()) == []
+    assert read == [*range(1, len(read) + 1)]
+    assert len(read) >= 24
+
+
+async def test_files_that_are_removed_while_a_log_is_read_hide_no_others(tmp_path: Path) -> None:
+    log, read = AuditFile(tmp_path, file_bytes=400), list[int]()
+    for each in range(20):
+        await log.append([entry(each, at=1_000.0 + each)])
+
+    async for line in AuditFile(tmp_path).read():
+        read.append(json.loads(line)["number"])
+        if len(read) == 1:
+            assert await log.remove(1_010.0) > 4
+
+    assert read == sorted(read)
+    assert {*range(ChainEnds.of(await log.ends()).removed.number + 1, 21)} <= {*read}

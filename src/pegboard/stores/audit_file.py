@@ -10,8 +10,8 @@ import asyncio
 import json
 import math
 import os
-from collections.abc import AsyncIterator, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -92,8 +92,8 @@ class AuditFile:
         if tail.unfinished:
             entries = [replace(entries[0], torn=torn_mark(tail.unfinished)), *entries[1:]]
         lines, last = sealed(entries, tail.last, self._key)
-        _write(active, (b"" if tail.newline else b"\n") + b"\n".join(lines) + b"\n")
-        self._note(ChainEnds(last=last, removed=ends.removed).text(self._key))
+        with _appended(active, (b"" if tail.newline else b"\n") + b"\n".join(lines) + b"\n"):
+            self._note(ChainEnds(last=last, removed=ends.removed).text(self._key))
 
     def _remove(self, before: float) -> int:
         """The ends are noted first: a file that is left by a crash is not read any more, and goes the next time."""
@@ -101,7 +101,7 @@ class AuditFile:
         removed = ends_of(ends).removed
         start = removed.number
         for path in self._done():
-            if max(_time_in(path), _time_in(path, last=True)) > until:
+            if max(_time_in(path), _time_in(path, last=True)) > until or _has_younger(path, until):
                 break
             tail = _tail(path, Link(), self._key)
             removed = tail.last if tail.last.number > removed.number else removed
@@ -194,12 +194,20 @@ def _time_in(path: Path, *, last: bool = False) -> str:
         if last:
             file.seek(max(0, path.stat().st_size - TAIL))
         lines = file.read(TAIL).split(b"\n") if last else [file.readline()]
-    for line in reversed(lines):
-        try:
-            return str(json.loads(line)["at"])
-        except (ValueError, TypeError, KeyError):
-            continue
-    return ""
+    return next(filter(None, map(_time_of, reversed(lines))), "")
+
+
+def _has_younger(path: Path, than: str) -> bool:
+    with path.open("rb") as file:
+        return any(_time_of(line) > than for line in file)
+
+
+def _time_of(line: bytes) -> str:
+    """The time in a line; empty if it is not whole."""
+    try:
+        return str(json.loads(line)["at"])
+    except (ValueError, TypeError, KeyError):
+        return ""
 
 
 def _number(path: Path) -> int:
@@ -207,8 +215,10 @@ def _number(path: Path) -> int:
     return int(digits) if digits.isdecimal() else 0
 
 
-def _write(path: Path, data: bytes) -> None:
-    """Append, and return once it is on the disk."""
+@contextmanager
+def _appended(path: Path, data: bytes) -> Iterator[None]:
+    """Append, and enter the block once it is on the disk. The file is as before if that or the block fails, on a full
+    disk: all of it will be written again."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, PRIVATE)
     size = os.fstat(descriptor).st_size
     try:
@@ -216,7 +226,8 @@ def _write(path: Path, data: bytes) -> None:
         while left:
             left = left[os.write(descriptor, left) :]
         os.fsync(descriptor)
-    except OSError:  # a full disk: all of it will be written again
+        yield
+    except OSError:
         with suppress(OSError):
             os.ftruncate(descriptor, size)
         raise

@@ -97,3 +97,15 @@ async def test_lines_that_are_removed_while_a_log_is_read_hide_no_others(backend
     assert seen == sorted(set(seen))
     assert {*range(1_500, 2_001)} <= {*seen}
     assert {*range(300, 1_001)} - {*seen} <= {*range(601, 1_001)}
+
+
+async def test_lines_after_one_whose_clock_was_wrong_are_kept_as_long_as_others(backend: Backend) -> None:
+    day, now = 86_400.0, 20_000 * 86_400.0
+    store = backend.audit()
+    for number, at in enumerate([now - day, now - 5_000 * day, now]):
+        await store.append([entry(number, at=at)])
+
+    assert await store.remove(now - 365 * day) == 0
+    assert len(await lines(backend.audit())) == 3
+    assert await store.remove(now - day) == 2
+    assert await wrong(backend.audit()) == []
