@@ -8,6 +8,9 @@ from dataclasses import dataclass
 ROUNDING = 0.001
 """Seconds by which sums of times may be off: a moment of today has a resolution of a quarter of a microsecond."""
 
+CLOCKS_APART = 60.0
+"""Seconds by which the clocks of replicas may differ."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateMeter:
@@ -34,14 +37,17 @@ def admission(
     """Seconds to wait, 0 if all meters admit a call now; and the theoretical arrival times after it.
 
     ``arrivals`` has those before, by key. A call that any meter refuses counts nowhere. An arrival further ahead than
-    calls can bring it was counted before the clock was set back.
+    calls can bring it was counted before the clock was set back: one call passes, and is counted anew.
 
     >>> admission([RateMeter(key="ann", calls=2, seconds=10)], {"ann": 105.0}, now=100.0)
     (0.0, {'ann': 110.0})
     >>> admission([RateMeter(key="ann", calls=2, seconds=10)], {"ann": 110.0}, now=101.0)
     (4.0, {})
     """
-    known = {meter.key: max(now, min(arrivals.get(meter.key, 0.0), now + meter.seconds)) for meter in meters}
+    known = {meter.key: max(now, arrivals.get(meter.key, 0.0)) for meter in meters}
+    for meter in meters:
+        if known[meter.key] > now + meter.seconds + CLOCKS_APART:
+            known[meter.key] = now + meter.tolerance
     wait = max((known[meter.key] - meter.tolerance - now for meter in meters), default=0.0)
     if wait > ROUNDING:
         return wait, {}

@@ -61,3 +61,32 @@ async def test_sums_of_times_that_are_not_exact_take_no_call_away(
 
     assert [await store.take([meter(calls=calls, seconds=60)]) for _ in range(calls)] == [0.0] * calls
     assert await store.take([meter(calls=calls, seconds=60)]) > 0
+
+
+async def test_a_clock_that_is_set_back_lets_nobody_wait_longer_than_the_limit_says(
+    backend: Backend, clock: FakeClock
+) -> None:
+    clock.advance(1e6)
+    store = backend.rates()
+    while await store.take([meter()]) == 0.0:
+        pass
+
+    clock.advance(-3_600.0)
+
+    assert await store.take([meter()]) == 0.0
+    assert await store.take([meter()]) == pytest.approx(10.0)
+    clock.advance(10.0)
+    assert await store.take([meter()]) == 0.0
+
+
+async def test_replicas_whose_clocks_differ_a_little_admit_no_more_than_the_limit(
+    backend: Backend, clock: FakeClock
+) -> None:
+    clock.advance(1e6)
+    store, passed = backend.rates(), 0
+
+    for ahead in [2.0, -2.0] * 20:
+        clock.advance(ahead)
+        passed += await store.take([meter(calls=30)]) == 0.0
+
+    assert passed <= 32

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pegboard.protocols import Clock
-from pegboard.rate_limits import ROUNDING, RateMeter
+from pegboard.rate_limits import CLOCKS_APART, ROUNDING, RateMeter
 from pegboard.stores.redis.database import RedisServer
 
 TAKE = """
 local now, wait, known = tonumber(ARGV[1]), 0, {}
 for at, key in ipairs(KEYS) do
   local interval, tolerance = tonumber(ARGV[2 * at]), tonumber(ARGV[2 * at + 1])
-  known[at] = math.max(now, math.min(tonumber(redis.call('GET', key) or 0), now + interval + tolerance))
+  known[at] = math.max(now, tonumber(redis.call('GET', key) or 0))
+  if known[at] > now + interval + tolerance + tonumber(ARGV[2 * #KEYS + 3]) then known[at] = now + tolerance end
   wait = math.max(wait, known[at] - tolerance - now)
 end
 if wait > tonumber(ARGV[2 * #KEYS + 2]) then return string.format('%.17g', wait) end
@@ -33,4 +34,5 @@ class RedisRates:
     async def take(self, meters: Sequence[RateMeter]) -> float:
         keys = [self._server.key("rates", meter.key) for meter in meters]
         values = [repr(value) for meter in meters for value in (meter.interval, meter.tolerance)]
-        return float(await self._server.run(TAKE, keys, [repr(self._clock.time()), *values, repr(ROUNDING)]))
+        values = [repr(self._clock.time()), *values, repr(ROUNDING), repr(CLOCKS_APART)]
+        return float(await self._server.run(TAKE, keys, values))
