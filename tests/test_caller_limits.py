@@ -112,3 +112,15 @@ def test_a_reload_that_would_drop_all_limits_is_refused() -> None:
     assert weakened(before, Settings()) == (
         "calls would not be counted any more ([[rates]]); no budget would be left ([[spend.budgets]])"
     )
+
+
+async def test_of_several_limits_the_one_that_is_reached_is_named(clock: FakeClock) -> None:
+    limits = limiter(clock, {"calls": 3, "seconds": 86_400}, {"calls": 2, "seconds": 1})
+    assert await admitted(limits, ANN) == 2
+
+    with pytest.raises(RateLimitReached, match="The limit of 2 calls in 1 seconds for each caller is reached"):
+        await limits.admit_call(ANN, READ)
+    clock.advance(1)
+    await limits.admit_call(ANN, READ)
+    with pytest.raises(RateLimitReached, match="The limit of 3 calls in 86400 seconds for each caller is reached"):
+        await limits.admit_call(ANN, READ)
