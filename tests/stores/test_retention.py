@@ -6,15 +6,19 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from pegboard.activity_entries import ActivityEntry
+from pegboard.audit_entries import AuditEntry, Link, sealed
 from pegboard.errors import StoreError
 from pegboard.protocols import Listing
 from pegboard.records import Key, Kind
 from pegboard.settings.storage import RetentionSettings
-from pegboard.stores import SqliteDefinitions
+from pegboard.stores import MemoryActivity, MemoryAudit, SqliteDefinitions
 from pegboard.stores import retention as module
+from pegboard.stores.audit_chain import removable
 from pegboard.stores.retention import DAY, EVERY, FIRST, RetentionJob
 from pegboard.testing import FakeClock
 
@@ -111,3 +115,57 @@ async def test_definitions_that_no_server_was_started_with_are_removed(clock: Fa
     assert await store.get("used") == LISTING
     assert await store.get("unused") is None
     store.close()
+
+
+class Damaged:
+    """A log whose lines are no lines."""
+
+    async def remove(self, before: float) -> int:
+        raise ValueError("Expecting value")
+
+
+async def test_a_log_that_fails_as_none_should_ends_no_retention(
+    clock: FakeClock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    archive, days = Failing(), RetentionSettings(audit=30)
+    logs: list[Any] = [Damaged()]
+    retirement = RetentionJob(archive, no_definitions, days, clock, audit_logs=logs)  # type: ignore[arg-type]
+
+    await slept(retirement, 2, monkeypatch)
+
+    assert [kind for kind, _ in archive.asked].count("session") == 2
+    assert [record.getMessage() for record in caplog.records] == ["Unused records could not be removed"] * 2
+
+
+async def test_a_damaged_audit_log_keeps_nothing_else_from_being_removed(clock: FakeClock) -> None:
+    activity, damaged, whole = MemoryActivity(), MemoryAudit(), MemoryAudit()
+    for log in (damaged, whole):
+        await log.append([AuditEntry(at=float(at), event="call", door="mcp") for at in range(3)])
+    damaged._lines[0] = b"{"
+    await activity.put([ActivityEntry(id="1", at=0.0, door="mcp", kind="search")])
+    clock.advance(90 * DAY)
+    job = RetentionJob(
+        Failing(),  # type: ignore[arg-type]
+        no_definitions,
+        RetentionSettings(audit=30, activity=30),
+        clock,
+        audit_logs=[damaged, whole],
+        activity=activity,
+    )
+
+    with pytest.raises(StoreError, match="The oldest line of the audit log cannot be read"):
+        await job.once()
+
+    assert await activity.get("1") is None
+    assert [line async for line in whole.read()] == []
+    assert len([line async for line in damaged.read()]) == 3
+
+
+@pytest.mark.parametrize("line", [b"", b"[1]", b"{}", b'{"at":"1970-01-01T00:00:00.000Z","number":"x","hash":""}'])
+def test_lines_are_removed_up_to_one_that_cannot_be_read(line: bytes) -> None:
+    lines, last = sealed([AuditEntry(at=float(at), event="call", door="mcp") for at in range(3)], Link())
+
+    assert removable([*lines, line], 9.0)[-1] == last
+    assert removable([lines[0], line, *lines[1:]], 9.0) == removable(lines[:1], 9.0)
+    with pytest.raises(StoreError):
+        removable([line, *lines], 9.0)

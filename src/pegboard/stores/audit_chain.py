@@ -37,7 +37,7 @@ def removable(lines: Iterable[bytes], before: float) -> list[Link]:
     for line in lines:
         try:
             said = json.loads(line)
-            at, link = str(said["at"]), Link(number=said["number"], hash=said["hash"])
+            at, link = str(said["at"]), Link(number=int(said["number"]), hash=str(said["hash"]))
         except (ValueError, TypeError, KeyError):
             if found:
                 break

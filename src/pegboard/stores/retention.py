@@ -70,14 +70,20 @@ class RetentionJob:
         removed: dict[str, int] = {kind: await self._archive.remove(kind, before=past) for kind, past in before.items()}
         if days.definitions:
             removed["definition"] = await self._definitions(now - days.definitions * DAY)
-        if days.audit:
-            past = now - days.audit * DAY
-            removed["audit"] = sum([await log.remove(past) for log in self._audit_logs])
         if days.activity and self._activity is not None:
             removed["activity"] = await self._activity.remove(now - days.activity * DAY)
         if self._results is not None:
             removed["result"] = await self._results.expire()
+        if days.audit:  # the last: a log that was damaged keeps nothing else from being removed
+            removed["audit"] = await self._remove_lines(now - days.audit * DAY)
         return removed
+
+    async def _remove_lines(self, before: float) -> int:
+        """Of every audit log, also if another one fails, whose error is raised then."""
+        done = await asyncio.gather(*(log.remove(before) for log in self._audit_logs), return_exceptions=True)
+        if failed := [each for each in done if isinstance(each, BaseException)]:
+            raise failed[0]
+        return sum(each for each in done if isinstance(each, int))
 
     async def run(self) -> None:
         """Run rounds until cancelled, at random intervals so that processes do not coincide. Warns of failures once."""
