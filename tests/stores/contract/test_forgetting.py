@@ -161,3 +161,12 @@ async def test_of_what_is_not_there_nothing_is_removed(full: Backend) -> None:
 
     assert [some(each) for each in removed] == [{}, {}, {}]
     assert await held(archive) == before
+
+
+async def test_what_the_use_of_a_key_with_a_colon_in_its_name_taught_goes_with_it_alone(lasting: Backend) -> None:
+    for caller in ("repo:org/app", "repo", ""):
+        await lasting.habits().add({HabitKey(habits_of(caller, "mcp"), *TOOLS[0]): np.ones(3, np.float32)})
+
+    assert some(await forget_caller(lasting.archive(), "repo", ENDPOINTS)) == {"habit": 1}
+    assert some(await forget_caller(lasting.archive(), "repo:org/app", ENDPOINTS)) == {"habit": 1}
+    assert len(await held(lasting.archive())) == 1
