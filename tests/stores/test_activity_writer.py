@@ -100,7 +100,7 @@ async def test_one_entry_that_cannot_be_kept_is_named_as_such(tmp_path: Path) ->
 
 async def test_a_file_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     batches, answers = io.BytesIO(), io.BytesIO()
-    write(batches, msgspec.msgpack.encode(entries(0)))
+    write(batches, msgspec.msgpack.encode((entries(0), [])))
     batches.seek(0)
     (tmp_path / "a.sqlite").mkdir()
 
@@ -109,3 +109,16 @@ async def test_a_file_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     await serve(SqliteActivity(tmp_path / "b.sqlite", apart=False), batches, answers)
 
     assert answers.getvalue() == REFUSED + STORED
+
+
+async def test_another_process_brings_nothing_back_that_was_removed(tmp_path: Path) -> None:
+    store = SqliteActivity(tmp_path / "a.sqlite")
+    await store.put(entries(0))
+    assert store._writer is not None
+    assert store._writer.runs
+    await store.forget(key="ann")
+
+    await store.put(entries(0, BUSY + 1), known=[each.id for each in entries(0)])
+
+    assert await found(store) == entries(BUSY, 1)
+    store.close()

@@ -183,12 +183,12 @@ class ActivityRecorder:
             return False
         self._failing = False
         self._entries.clear()
-        self._remember(entries)
         if refused:
             LOGGER.warning("Entries of activity not kept, %d in all: the store refuses what they say", len(refused))
             self.lost += len(refused)
             lost = {each.id for each in refused}
             entries = [each for each in entries if each.id not in lost]
+        self._remember(entries)
         for watcher in self._watchers:
             _tell(watcher, entries)
         return True

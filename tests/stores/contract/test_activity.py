@@ -18,12 +18,14 @@ from pegboard.activity_entries import (
     conversation_mark,
     scores_of,
 )
+from pegboard.events import CallFinished, ToolsSearched
 from pegboard.protocols import Activity
 from pegboard.spend_limits import NanoUsd
 from pegboard.stores import MemoryActivity
 from pegboard.stores.erasure import forget_activity
 from pegboard.stores.sessions import session_key
 from pegboard.stores.sql import activity_rows, activity_sums
+from pegboard.telemetry.activity_recorder import ActivityRecorder
 from pegboard.testing import FakeClock
 
 DAY = 86_400.0
@@ -292,3 +294,41 @@ async def test_what_belongs_to_a_key_or_a_session_is_forgotten(keeping: Backend)
     assert await ids(keeping) == ["004"]
     assert await forget_activity(keeping.activity()) == 1
     assert await ids(keeping) == []
+
+
+@pytest.mark.parametrize("seed", range(2))
+async def test_what_was_removed_does_not_come_back_with_a_change_to_it(keeping: Backend, seed: int) -> None:
+    drawn, scan = random.Random(seed), MemoryActivity()
+    for _ in range(8):
+        batch = [any_entry(drawn) for _ in range(20)]
+        known = {each.id for each in drawn.sample(batch, 10)}
+        there = {each.id for each in await keeping.activity().find(ActivityQuery(), 100)}
+        for store in (keeping.activity(), scan):
+            await store.put(batch, known=known)
+        now = {each.id for each in await keeping.activity().find(ActivityQuery(), 100)}
+        assert now == there | ({each.id for each in batch} - known)
+        erased = drawn.choice(NAMES)
+        assert await keeping.activity().forget(key=erased) == await scan.forget(key=erased)
+        assert await sums(keeping.activity()) == await sums(scan)
+
+
+async def test_a_conversation_erased_at_one_process_stays_erased_when_another_notes_its_next_call(
+    keeping: Backend,
+) -> None:
+    mark, here, there = conversation_mark("a session"), ActivityRecorder(), ActivityRecorder()
+    async with here.running(keeping.activity()), there.running(keeping.activity()):
+        there.emit(ToolsSearched(at=1.0, found=1, by_words=False, conversation=mark))
+        there.emit(ToolsSearched(at=2.0, found=1, by_words=False, conversation="another"))
+        await there.flush()
+        assert await here.forget(mark) == 1
+
+        for conversation in (mark, "another"):
+            there.emit(CallFinished(at=3.0, tool="a/b", success=True, latency_ms=1.0, conversation=conversation))
+        await there.flush()
+        there.emit(ToolsSearched(at=4.0, found=1, by_words=False, conversation=mark))
+        await there.flush()
+
+    kept = await keeping.activity().find(ActivityQuery(), 9)
+    assert [(each.conversation, each.at, each.called) for each in kept] == [(mark, 4.0, ()), ("another", 2.0, ("a/b",))]
+    [(_, totals)] = await keeping.activity().by_day(0)
+    assert totals.decisions == 2
