@@ -342,12 +342,31 @@ def test_everything_goes_only_where_somebody_agrees(
     assert counts(run_json) == {}
 
 
-@pytest.mark.parametrize("words", [(), ("--session", "a", "--expired"), ("--key", "", "--tool", "b")])
+@pytest.mark.parametrize("words", [(), ("--session", "a", "--expired"), ("--key", "a", "--tool", "b")])
 def test_one_thing_is_forgotten_at_a_time(run: Run, words: tuple[str, ...]) -> None:
     result = run("state", "forget", *words)
 
     assert result.exit_code == 2
     assert "give one of --session" in result.stderr
+
+
+@pytest.mark.usefixtures("full")
+@pytest.mark.parametrize("empty", ["", "  "])
+@pytest.mark.parametrize("option", ["--session", "--key", "--server", "--tool"])
+def test_an_empty_name_is_refused_and_nothing_is_forgotten(
+    run: Run, run_json: RunJson, option: str, empty: str
+) -> None:
+    async def spent_by_nobody(state: State) -> None:
+        await state.spend.settle(await state.spend.reserve(Account(session="s"), nano_usd(1), Limits()), nano_usd(1))
+
+    at_store(spent_by_nobody)
+    before = counts(run_json)
+
+    result = run("state", "forget", option, empty)
+
+    assert result.exit_code == 2
+    assert f"{option} is empty" in result.stderr
+    assert counts(run_json) == before
 
 
 @pytest.mark.requirement("M30")

@@ -97,7 +97,7 @@ async def forget_activity(
     activity: Activity, *, session: str | None = None, caller: str | None = None, endpoints: Collection[str] = ()
 ) -> int:
     """Forget the decisions of a session or of a key; without either, all of them. The number."""
-    marks = None if session is None else {conversation_mark(name) for name in _names(session, endpoints)}
+    marks = None if session is None else {conversation_mark(name) for name in _names(session, endpoints)} - {""}
     return await activity.forget(key=caller, conversations=marks)
 
 

@@ -332,3 +332,10 @@ async def test_a_conversation_erased_at_one_process_stays_erased_when_another_no
     assert [(each.conversation, each.at, each.called) for each in kept] == [(mark, 4.0, ()), ("another", 2.0, ("a/b",))]
     [(_, totals)] = await keeping.activity().by_day(0)
     assert totals.decisions == 2
+
+
+async def test_an_empty_session_is_nobodys_in_particular(keeping: Backend) -> None:
+    await keeping.activity().put([entry(1), entry(2, key="ann")])
+
+    assert await forget_activity(keeping.activity(), session="", endpoints=("", "reading")) == 0
+    assert await ids(keeping) == ["002", "001"]

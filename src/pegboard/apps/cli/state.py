@@ -193,6 +193,8 @@ def forget(
 
     named = {"session": session, "key": key, "server": server, "tool": tool}
     given = {name: value for name, value in named.items() if value is not None}
+    if empty := [f"--{name}" for name, value in given.items() if not value.strip()]:
+        raise typer.BadParameter(f"{empty[0]} is empty: it would be what belongs to nobody in particular")
     flags = {"lessons": lessons, "habits": habits, "expired": expired, "everything": everything}
     given |= {name: "" for name, wanted in flags.items() if wanted}
     if len(given) != 1:
