@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
+from collections.abc import Sequence
 
 import anyio.lowlevel
 import pytest
 
 from failing import Failing
 from pegboard.audit_entries import AuditEntry
+from pegboard.errors import StoreError
 from pegboard.stores import MemoryAudit
 from pegboard.telemetry import audit_log
 from pegboard.telemetry.audit_log import AuditLog, AuditUnavailable
@@ -129,3 +132,26 @@ def test_arguments_are_kept_only_if_that_is_configured(clock: FakeClock) -> None
 async def _until_asked(failing: Failing, times: int) -> None:
     while len(failing.asked) < times:
         await anyio.lowlevel.checkpoint()
+
+
+async def test_a_batch_that_failed_comes_again_as_it_was(clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit_log, "RETRY_SECONDS", 0.01)
+    batches = list[list[str]]()
+
+    class Unsure(MemoryAudit):
+        async def append(self, entries: Sequence[AuditEntry]) -> None:
+            batches.append([each.tool for each in entries])
+            if len(batches) < 3:
+                log.put(entry(1 + len(batches)))
+                raise StoreError("The store hung up.", remedy="Look at it.")
+            await super().append(entries)
+            if len(batches) == 4:
+                done.set()
+
+    done = asyncio.Event()
+    log = AuditLog([Unsure()], clock=clock)
+    log.put(entry(1))
+    await done.wait()
+    await log.close()
+
+    assert batches == [["tool_1"]] * 3 + [["tool_2", "tool_3"]]

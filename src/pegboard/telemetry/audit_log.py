@@ -119,11 +119,12 @@ class _Waiting:
             LOGGER.warning("%d lines of the audit log could not be written.", len(self._entries) + self._lost)
 
     async def _write(self) -> None:
+        batch, lost = list[AuditEntry](), 0
         while self._entries:
-            batch = list(islice(self._entries, AT_ONCE))
-            lost = self._lost
-            if lost:
-                batch.append(AuditEntry(at=batch[-1].at, event="lost", door=batch[-1].door, lost=lost))
+            if not batch:  # one that failed comes again as it was: the log may have taken it
+                batch, lost = list(islice(self._entries, AT_ONCE)), self._lost
+                if lost:
+                    batch.append(AuditEntry(at=batch[-1].at, event="lost", door=batch[-1].door, lost=lost))
             try:
                 await self._log.append(batch)
             except PegboardError as error:
@@ -135,6 +136,7 @@ class _Waiting:
             for _ in batch[: len(batch) - bool(lost)]:
                 self._entries.popleft()
             self._lost -= lost
+            batch = []
             if self.failing:
                 LOGGER.warning("The audit log is written again.")
             self.failing = False

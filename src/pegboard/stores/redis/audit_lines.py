@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 
-from pegboard.audit_entries import AuditEntry
-from pegboard.stores.audit_chain import appended, ends_of, removable, shortened
+from pegboard.audit_entries import AuditEntry, Link
+from pegboard.errors import PegboardError
+from pegboard.stores.audit_chain import appended, ends_of, hash_in, removable, shortened
 from pegboard.stores.database import BATCH
 from pegboard.stores.redis.database import RedisServer
 
@@ -22,6 +23,8 @@ redis.call('SET', KEYS[2], ARGV[2])
 return 1
 """
 
+MOST_UNSURE = 100
+
 
 class RedisAudit:
     """The Redis server must persist its data and must not evict keys."""
@@ -29,13 +32,27 @@ class RedisAudit:
     def __init__(self, server: RedisServer, *, key: bytes = b"") -> None:
         self._server = server
         self._key = key
+        self._unsure: dict[tuple[AuditEntry, ...], Link] = {}
+        """The last lines of appends that got no answer, by their entries: if these come again, they may be there."""
 
     async def append(self, entries: Sequence[AuditEntry]) -> None:
+        """Once, also if an earlier append of the same entries got no answer."""
+        given = tuple(entries)
         while True:
             before = await self.ends()
-            lines, ends = appended(entries, before, self._key)
-            if await self._server.run(APPEND, self._keys, [before, ends, *lines]):
-                return
+            if self._unsure and await self._has(self._unsure.get(given), before):
+                break
+            lines, ends = appended(given, before, self._key)
+            try:
+                if await self._server.run(APPEND, self._keys, [before, ends, *lines]):
+                    break
+            except PegboardError:
+                self._unsure[given] = ends_of(ends).last
+                while len(self._unsure) > MOST_UNSURE:
+                    del self._unsure[next(iter(self._unsure))]
+                raise
+        if self._unsure:
+            self._unsure.pop(given, None)
 
     async def read(self) -> AsyncIterator[bytes]:
         read, removed = 0, ends_of(await self.ends()).removed.number
@@ -73,6 +90,15 @@ class RedisAudit:
             if now == removed:
                 return removed, list(lines)
             removed = now
+
+    async def _has(self, last: Link | None, ends: str) -> bool:
+        """Whether this line is in the log. One that comes later changes the ``ends``."""
+        place = -1 if last is None else last.number - ends_of(ends).removed.number - 1
+        if last is None or place < 0:
+            return False
+        async with self._server.client() as client:
+            line = await client.lindex(self._keys[0], place)
+        return line is not None and hash_in(line) == last.hash
 
     async def _lines(self, at: int) -> list[bytes]:
         async with self._server.client() as client:
