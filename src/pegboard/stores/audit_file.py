@@ -55,7 +55,7 @@ class AuditFile:
     async def read(self) -> AsyncIterator[bytes]:
         """The lines that are not removed. Files are looked for one after another: meanwhile the active one may get its
         number, and old ones may go."""
-        read = 0
+        read: float = 0
         while opened := await asyncio.to_thread(self._opened, read):
             file, read = opened
             with file:
