@@ -1,4 +1,5 @@
-"""Converse: `toolConfig` (Bedrock Runtime API reference: ToolConfiguration, Tool, ToolSpecification, ToolChoice)."""
+"""Converse: `toolConfig` (Bedrock Runtime API reference: ToolConfiguration, Tool, ToolSpecification, ToolChoice), as
+strict about schemas as Amazon Nova."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from strict_upstreams.checks import badly_named, listed, repeated, unfit_schema
 
 NAME = r"[a-zA-Z0-9_-]{1,64}"
 MEMBERS = {"toolSpec", "cachePoint", "systemTool"}
+SCHEMA_KEYS = {"type", "properties", "required"}
 CHOICES = {"auto", "any", "tool"}
 MOST_CACHE_POINTS = 4
 
@@ -39,7 +41,10 @@ def _problems(body: Mapping[str, Any]) -> Iterator[str]:
     yield from badly_named([each.get("name") for each in named], NAME)
     yield from repeated(each["name"] for each in named)
     for each in named:
-        yield from unfit_schema(each["name"], each.get("inputSchema", {}).get("json"), required=True)
+        schema = each.get("inputSchema", {}).get("json")
+        yield from unfit_schema(each["name"], schema, required=True)
+        if others := {*(schema if isinstance(schema, Mapping) else ())} - SCHEMA_KEYS:
+            yield f"tools: the schema of {each['name']!r} has {sorted(others)} at its top level"
     if sum("cachePoint" in tool for tool in tools) > MOST_CACHE_POINTS:
         yield "toolConfig.tools: too many cache points"
     choice = config.get("toolChoice", {"auto": {}})

@@ -33,10 +33,10 @@ from pegboard.events import ModelRequestServed
 from pegboard.gateways.event_stream import EventLines
 from pegboard.gateways.llm.call_tool.exchange import CallToolGate, CallToolSearchCodec
 from pegboard.gateways.llm.formats.bedrock.event_frames import EventFrames, event_frame, exception_frame
-from pegboard.gateways.llm.formats.call_tool import CallToolCodec
+from pegboard.gateways.llm.formats.call_tool import CallTool, CallToolCodec
 from pegboard.gateways.llm.formats.registry import call_tool_of, tool_search_of
 from pegboard.gateways.llm.formats.streams import named_event
-from pegboard.gateways.llm.formats.tool_search import Document, SearchExchange, ToolSearchCodec
+from pegboard.gateways.llm.formats.tool_search import Document, SearchExchange, SearchTool, ToolSearchCodec
 from pegboard.stores import MemoryEmbeddings
 from pegboard.testing import FakeEncoder, fake_tool
 from processes import until
@@ -249,6 +249,15 @@ async def test_a_tool_that_was_left_out_is_found_and_the_client_sees_its_call(na
     assert tools_of(name, sent[0]) == ["renew_loan", "search_tools"]
     assert {"book_flight", "renew_loan"} <= {*tools_of(name, sent[1])}
     assert served.called == ("book_flight", "renew_loan")
+
+
+def test_what_the_gateway_offers_in_converse_has_a_schema_that_amazon_nova_takes() -> None:
+    search = search_codec("bedrock").offer(b"{}", SearchTool(name="search_tools", description="-", kinds=("tool",)))
+    offered = [*json.loads(search)["toolConfig"]["tools"]]
+    offered.append(json.loads(call_codec("bedrock").offer(CallTool(name="call_tool", description="-"))))
+
+    keys = [{*tool["toolSpec"]["inputSchema"]["json"]} for tool in offered]
+    assert keys == [{"type", "properties", "required"}] * 2
 
 
 @providers

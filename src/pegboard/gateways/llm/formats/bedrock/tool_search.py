@@ -30,6 +30,7 @@ from pegboard.gateways.llm.formats.tool_search import Document, FunctionCall, Hi
 CALLS, ENDED = "tool_use", "end_turn"
 """Stop reasons: of an answer that waits for results, and of one that is complete."""
 INDEX = "contentBlockIndex"
+SCHEMA_KEYS = frozenset({"type", "properties", "required"})
 
 
 @dataclass(slots=True)
@@ -152,7 +153,9 @@ class ConverseToolSearch:
         return ""
 
     def offer(self, body: bytes, tool: SearchTool) -> bytes:
-        said = {"name": tool.name, "description": tool.description, "inputSchema": {"json": schema(tool.kinds)}}
+        """Amazon Nova refuses any other key at the top level of a schema (Nova user guide, Defining a tool)."""
+        json_ = {key: value for key, value in schema(tool.kinds).items() if key in SCHEMA_KEYS}
+        said = {"name": tool.name, "description": tool.description, "inputSchema": {"json": json_}}
         return self.extended(body, [written({"toolSpec": said})])
 
     def extended(self, body: bytes, definitions: Sequence[bytes]) -> bytes:
