@@ -13,11 +13,11 @@ from typing import Any
 from starlette.types import Receive, Scope, Send
 
 from mock_providers import anthropic, gemini, openai
-from mock_providers.scripted import SCRIPTED, STREAMS, Model
+from mock_providers.scripted import SCRIPTED, SIGNS, STREAMS, Model
 from mock_providers.wire import Provider, Reply
 from pegboard.gateways.llm.formats.registry import codec_for
 from strict_upstreams import PROBLEMS
-from strict_upstreams.conversations import CONVERSATIONS
+from strict_upstreams.conversations import CONVERSATIONS, unsigned
 
 PROVIDERS: Mapping[str, Provider] = {
     "openai_chat": openai.Chat(),
@@ -25,6 +25,8 @@ PROVIDERS: Mapping[str, Provider] = {
     "anthropic": anthropic.Messages(),
     "gemini": gemini.Contents(),
 }
+SIGNING = "gemini-3"
+"""In the names of models that sign their calls, and refuse what is not signed."""
 MODELS = {"object": "list", "data": [{"id": "some-model", "object": "model", "created": 1, "owned_by": "mock"}]}
 
 
@@ -88,6 +90,8 @@ class MockProviders:
         problems = PROBLEMS[format_](asked)
         asked = self._whole(asked)
         problems += CONVERSATIONS[format_](asked) if self.model is not None else []
+        signs = SIGNING in f"{scope['path']} {asked.get('model', '')}"
+        problems += unsigned(format_, asked) if signs else []
         earlier = asked.get("previous_response_id")
         if earlier is not None and earlier not in self.answers:
             problems.append(f"previous_response_id: {earlier!r} is not known")
@@ -96,7 +100,7 @@ class MockProviders:
         id_ = f"answer_{len(self.answers)}"
         self.answers.add(id_)
         if self.model is not None:
-            reply = SCRIPTED[format_](self.model, asked | {STREAMS: "stream" in scope["path"]}, id_)
+            reply = SCRIPTED[format_](self.model, asked | {STREAMS: "stream" in scope["path"], SIGNS: signs}, id_)
             if format_ == "openai_responses" and asked.get("store") is not False:
                 answer = reply.events[-1][1]["response"] if reply.events else reply.document
                 self.stored[id_] = [*asked["input"], *answer["output"]]

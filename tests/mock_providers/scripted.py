@@ -16,6 +16,8 @@ USED = {"input": 100, "output": 20}
 """Tokens of each answer."""
 STREAMS = "(streams)"
 """Where a request that says it in its path is noted to be for a stream."""
+SIGNS = "(signs)"
+"""Where a request to a model of Gemini 3 is noted, which signs the first call of each answer."""
 NOT_MADE = "tool_not_listed"
 """The gateway's word on a call that is to be made again."""
 
@@ -65,6 +67,8 @@ def chat(model: Model, asked: Mapping[str, Any], id_: str) -> Reply:
     usage |= {"prompt_tokens_details": {"cached_tokens": 10}}
     free = {called(tool)["name"] for tool in asked.get("tools", ()) if tool["type"] == "custom"}
     calls = [_chat_call(call, f"call_{id_}_{place}", free) for place, call in enumerate(says.calls)]
+    if calls and asked.get(SIGNS):
+        calls[0]["extra_content"] = {"google": {"thought_signature": signature(id_)}}
     reason = "tool_calls" if calls else "stop"
     if not asked.get("stream"):
         message = {"role": "assistant", "content": says.text or None, "refusal": None}
@@ -314,7 +318,7 @@ def contents(model: Model, asked: Mapping[str, Any], id_: str) -> Reply:
     tools = [each["name"] for group in asked.get("tools", ()) for each in declarations_of(group)]
     says = model(Seen(tools=tuple(tools), answered=tuple(answered), body=asked))
     calls = [{"functionCall": {"name": call.tool, "args": call.arguments}} for call in says.calls]
-    if says.thought and calls:
+    if calls and (says.thought or asked.get(SIGNS)):
         calls[0]["thoughtSignature"] = base64.b64encode(signature(says.thought).encode()).decode()
     usage = {
         "promptTokenCount": USED["input"],

@@ -124,6 +124,22 @@ def _contents(contents: list[Any]) -> Iterator[str]:
         open_ = [part["functionCall"]["name"] for part in content["parts"] if "functionCall" in part]
 
 
+def unsigned(format_: str, body: Mapping[str, Any]) -> list[str]:
+    """What Gemini 3 refuses: in the current turn, the first of the calls of each answer has its thought signature."""
+    if format_ == "gemini":
+        said = body["contents"]
+        asked = [place for place, each in enumerate(said) if any("text" in part for part in each["parts"])]
+        asked = [place for place in asked if said[place].get("role", "user") == "user"]
+        answers = [[part for part in each["parts"] if "functionCall" in part] for each in said[asked[-1] :]]
+        signed = ["thoughtSignature" in calls[0] for calls in answers if calls]
+    else:
+        said = body.get("messages", [])
+        asked = [place for place, each in enumerate(said) if each["role"] == "user"]
+        answers = [each.get("tool_calls") or [] for each in said[asked[-1] :]]
+        signed = ["thought_signature" in str(calls[0].get("extra_content")) for calls in answers if calls]
+    return [] if all(signed) else ["Function call is missing a thought_signature in functionCall parts."]
+
+
 def converse_problems(body: Mapping[str, Any]) -> list[str]:
     return list(_converse(body["messages"]))
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mock_providers.scripted import SCRIPTED, STREAMS, Calls, Says
+from mock_providers.scripted import SCRIPTED, SIGNS, STREAMS, Calls, Says
 from mock_providers.wire import event_bytes
 from model_bodies import CALL_TOOL, TOOL_SEARCH, asking
 from odd_values import spoilt, spoilt_events
@@ -45,8 +45,14 @@ def wrapped(says: Says) -> Says:
     return Says(text=says.text, thought=says.thought, calls=calls)
 
 
-def said(name: str, says: Says, *, streams: bool, id_: str = "answer_0") -> Any:
-    more = {STREAMS: streams, "stream": streams, "stream_options": {"include_usage": True}, "store": False}
+def said(name: str, says: Says, *, streams: bool, id_: str = "answer_0", signs: bool = False) -> Any:
+    more = {
+        STREAMS: streams,
+        SIGNS: signs,
+        "stream": streams,
+        "stream_options": {"include_usage": True},
+        "store": False,
+    }
     return SCRIPTED[name](lambda _: says, asking(name, **more), id_)
 
 
@@ -157,6 +163,26 @@ def test_nothing_is_made_of_a_call_without_a_name_and_the_answer_ends_without_ca
         assert TOOL_SEARCH[name].calls(found) == []
         assert "Hm." in json.dumps(found)
         assert not {"tool_calls", "tool_use"} & set(json.dumps(found).split('"'))
+
+
+@pytest.mark.parametrize("name", ["gemini", "openai_chat"])
+@pytest.mark.parametrize("calls", [[NAMELESS, ALPHA, BETA], [ALPHA, NAMELESS]])
+def test_the_first_call_that_is_shown_of_those_that_gemini_signed_is_signed(name: str, calls: list[Calls]) -> None:
+    says = wrapped(Says(calls=calls))
+    events = [event_bytes(*event) for event in said(name, says, streams=True, signs=True).events]
+    document = said(name, says, streams=False, signs=True).document
+    native = [(call.tool, call.arguments) for call in calls if call is not NAMELESS]
+
+    for found in (whole(name, joined(name, events)), format_of(name).merged([document], lambda _: False)):
+        assert [(call.name, json.loads(call.arguments)) for call in TOOL_SEARCH[name].calls(found)] == native
+        if name == "gemini":
+            made = [part for part in found["candidates"][0]["content"]["parts"] if "functionCall" in part]
+            signed = [part.get("thoughtSignature") for part in made]
+        else:
+            made = found["choices"][0]["message"]["tool_calls"]
+            signed = [call.get("extra_content", {}).get("google", {}).get("thought_signature") for call in made]
+        assert (signed[0] == "skip_thought_signature_validator") == (calls[0] is NAMELESS)
+        assert (bool(signed[0]), signed[1:]) == (True, [None] * (len(native) - 1))
 
 
 @formats

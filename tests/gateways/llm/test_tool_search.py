@@ -35,6 +35,7 @@ FLAT: list[Any] = [
 FLY = Calls(tool="book_flight", arguments={"what": "Rome"})
 LOAN = Calls(tool="renew_loan", arguments={"what": "the book"})
 WATER = Calls(tool="water_plants", arguments={"what": "the roses"})
+SIGNED = [name for name, each in AGENTS.items() if each.format in ("gemini", "openai_chat")]
 END = Says(text="All of it is done. ✓")
 
 
@@ -248,6 +249,33 @@ def test_beside_a_call_of_the_clients_own_a_search_is_dropped_and_made_again_wit
     assert first.calls == as_heard(LOAN)
     assert ("book_flight", FLY.arguments) in second.calls
     assert len(asked(gateway, agent)[0]) == 3
+
+
+@pytest.mark.parametrize("name", SIGNED)
+def test_the_calls_beside_a_search_that_gemini_signed_are_signed_for_the_next_request(
+    gateway: Gateway, name: str
+) -> None:
+    model = does((LOAN, WATER), FLY)
+    gateway.mock.model = lambda seen: (
+        Says(calls=[search("book_flight"), LOAN, WATER]) if not seen.answered else model(seen)
+    )
+
+    steps = AGENTS[name].run(gateway.url, Job(ask=RENEW, model="gemini-3-pro"))
+
+    assert [step.calls for step in steps] == [as_heard(LOAN, WATER), as_heard(FLY), ()]
+    assert asked(gateway, AGENTS[name])[1:]
+
+
+@pytest.mark.parametrize("name", SIGNED)
+def test_a_signed_call_of_a_tool_that_was_filtered_out_stays_before_those_beside_it(
+    gateway: Gateway, name: str
+) -> None:
+    gateway.mock.model = does((FLY, LOAN), look=lambda _: None)
+
+    steps = AGENTS[name].run(gateway.url, Job(ask=RENEW, model="gemini-3-pro"))
+
+    assert [step.calls for step in steps] == [as_heard(FLY, LOAN), ()]
+    assert "book_flight" not in asked(gateway, AGENTS[name])[0]
 
 
 def test_a_call_of_a_tool_that_was_filtered_out_is_asked_again_with_it(gateway: Gateway, agent: Agent) -> None:

@@ -13,7 +13,14 @@ from typing import Any
 from pegboard.gateways.llm.formats.call_tool import CallTool, Spot, Translator
 from pegboard.gateways.llm.formats.call_translation import Reader, wrapped_in_text
 from pegboard.gateways.llm.formats.edits import strictly_loaded, written
-from pegboard.gateways.llm.formats.gemini.parts import Part, call_in, json_schema, parts_in, streams_arguments
+from pegboard.gateways.llm.formats.gemini.parts import (
+    Part,
+    call_in,
+    json_schema,
+    parts_in,
+    still_signed,
+    streams_arguments,
+)
 from pegboard.gateways.llm.formats.gemini.request import Group, either
 from pegboard.gateways.llm.formats.insertion import (
     Fields,
@@ -137,8 +144,9 @@ def _candidate(candidate: Mapping[str, Any], reader: Reader) -> Mapping[str, Any
 
 
 def native_parts(parts: Sequence[Part], reader: Reader) -> list[Part]:
-    """The parts as the client gets them: a call keeps its id and its thought signature."""
-    return [native for part in parts if (native := _native(part, reader)) is not None]
+    """The parts as the client gets them: a call keeps its id and its thought signature, or a placeholder for
+    that of one before it."""
+    return still_signed(parts, [native for part in parts if (native := _native(part, reader)) is not None])
 
 
 def _native(part: Part, reader: Reader) -> Part | None:

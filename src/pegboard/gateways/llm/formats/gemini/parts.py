@@ -11,6 +11,9 @@ from pegboard.gateways.llm.formats.json_reader import object_of, objects_of, tex
 from pegboard.gateways.llm.formats.tool_search import Document, FunctionCall
 
 Part = Mapping[str, Any]
+SIGNATURE = "thoughtSignature"
+SIGNED_BY_NOBODY = "skip_thought_signature_validator"
+"""What Google takes in place of a thought signature that is not to be had (Gemini API, Thought signatures, FAQs)."""
 STREAMED_ARGUMENTS = ("streamFunctionCallArguments", "stream_function_call_arguments")
 
 
@@ -30,6 +33,15 @@ def call_in(part: Part) -> FunctionCall | None:
     return FunctionCall(
         name=text_of(call.get("name")), arguments=json.dumps(call.get("args") or {}), id=text_of(call.get("id"))
     )
+
+
+def still_signed(parts: Sequence[Part], shown: Sequence[Part]) -> list[Part]:
+    """The parts of an answer that are ``shown``. Only the first of parallel calls is signed, and Gemini 3 refuses a
+    history whose first is not: if that one is left out, the first that is shown gets a placeholder."""
+    calls = [part for part in shown if call_in(part)]
+    if not calls or SIGNATURE in calls[0] or not any(SIGNATURE in part for part in parts if call_in(part)):
+        return [*shown]
+    return [{**part, SIGNATURE: SIGNED_BY_NOBODY} if part is calls[0] else part for part in shown]
 
 
 def is_said(part: Part) -> bool:

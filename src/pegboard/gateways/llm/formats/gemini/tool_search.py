@@ -10,6 +10,7 @@ from typing import Any
 
 from pegboard.gateways.llm.formats.edits import APART, appended, fields_of, listed, loaded, strictly_loaded, written
 from pegboard.gateways.llm.formats.gemini.parts import (
+    SIGNATURE,
     Part,
     added,
     call_in,
@@ -18,6 +19,7 @@ from pegboard.gateways.llm.formats.gemini.parts import (
     parts_in,
     put,
     set_apart,
+    still_signed,
     streams_arguments,
 )
 from pegboard.gateways.llm.formats.gemini.request import either, field_of
@@ -77,7 +79,7 @@ class ContentsJoiner:
         if tail is None:
             return self._left
         shown = [part for part in self._round.late if (call := call_in(part)) and not hides(call.name)]
-        return self._left + self._event(tail, shown or [{"text": ""}])
+        return self._left + self._event(tail, still_signed(self._round.late, shown) or [{"text": ""}])
 
     def failed(self, body: bytes) -> bytes:
         error = (loaded(body) or {}).get("error") or {"code": 500, "message": body.decode("utf-8", "replace")}
@@ -103,9 +105,12 @@ class ContentsJoiner:
 
     def _shown(self, parts: list[Part]) -> list[Part]:
         """The parts that are not buffered; the first text is separated from text before a search."""
-        held = [part for part in parts if (call := call_in(part)) and self._held(call.name)]
-        shown = [part for part in parts if part not in held]
-        self._round.late += held
+        late = self._round.late
+        shown: list[Part] = []
+        for part in parts:
+            call = call_in(part)
+            late_too = any(SIGNATURE in each for each in late)  # a call does not come before the one that is signed
+            (late if call and (late_too or self._held(call.name)) else shown).append(part)
         if any(map(is_said, shown)) and not self._round.spoke:
             self._round.spoke = True
             return set_apart(shown) if self._spoke else shown
@@ -165,6 +170,7 @@ class ContentsToolSearch:
             return last
         before = [part for answer in answers[:-1] for part in _parts(answer) if call_in(part) is None]
         shown = [part for part in _parts(last) if not ((call := call_in(part)) and hides(call.name))]
+        shown = still_signed(_parts(last), shown)
         if any(map(is_said, before)) and any(map(is_said, shown)):
             before = [*before, {"text": APART}]  # a part of its own: what refers to texts counts from their beginning
         candidate = _moved(candidate_of(last), len(before))

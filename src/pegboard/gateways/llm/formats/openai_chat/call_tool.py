@@ -20,7 +20,14 @@ from pegboard.gateways.llm.formats.insertion import (
 )
 from pegboard.gateways.llm.formats.json_reader import object_of, objects_of, place_of, text_of
 from pegboard.gateways.llm.formats.json_spans import Edit, members
-from pegboard.gateways.llm.formats.openai_chat.tool_search import DONE, StreamedCall, begins_another
+from pegboard.gateways.llm.formats.openai_chat.tool_search import (
+    DONE,
+    EXTRA,
+    StreamedCall,
+    begins_another,
+    placeholder,
+    still_signed,
+)
 from pegboard.gateways.llm.formats.protocol import LlmRequest
 from pegboard.gateways.llm.formats.streams import Frames
 from pegboard.gateways.llm.formats.tool_search import Document
@@ -38,6 +45,8 @@ class ChatTranslator:
         self._held: dict[object, StreamedCall] = {}
         self._last: object = None
         self._dropped = 0
+        self._unsigned: Mapping[str, Any] = {}
+        """A placeholder for the signature of a call that was dropped, for the next call."""
         self._chunk: Document = {}
 
     def feed(self, piece: bytes) -> bytes:
@@ -88,7 +97,7 @@ class ChatTranslator:
         if call.name and call.name != self._reader.own:
             self._known.add(key)
             del self._held[key]
-            yield piece if call.whole.keys() <= piece.keys() else self._whole(key, call.whole)
+            yield self._signed(piece if call.whole.keys() <= piece.keys() else self._whole(key, call.whole))
 
     def _released(self) -> Iterator[Mapping[str, Any]]:
         held, self._held = self._held, {}
@@ -97,8 +106,14 @@ class ChatTranslator:
             whole = self._whole(key, call.whole)
             native = call_of(whole, self._reader)
             if native is not None:
-                yield native
-            self._dropped += native is None
+                yield self._signed(native)
+            else:
+                self._dropped += 1
+                self._unsigned = self._unsigned or placeholder(whole)
+
+    def _signed(self, call: Mapping[str, Any]) -> Mapping[str, Any]:
+        extra, self._unsigned = self._unsigned, {}
+        return call if placeholder(call) or not extra else {**call, EXTRA: extra}
 
     def _whole(self, key: object, call: Mapping[str, Any]) -> Mapping[str, Any]:
         return {"index": key - self._dropped, **call} if isinstance(key, int) else call
@@ -190,6 +205,7 @@ def _choice(choice: Mapping[str, Any], reader: Reader) -> Mapping[str, Any]:
         return choice
     calls = [native for call in objects_of(said) if (native := call_of(call, reader)) is not None]
     without = {name: each for name, each in message.items() if name != "tool_calls"}
+    calls = still_signed(objects_of(said), calls)
     return {**choice, "message": {**message, "tool_calls": calls} if calls else without}
 
 

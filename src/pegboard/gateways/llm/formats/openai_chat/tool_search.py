@@ -19,6 +19,10 @@ GROWS_INSIDE = "audio"
 DONE = b"[DONE]"
 EMPTY = (None, "")
 """What servers send in chunks that continue a call for what its first chunk said."""
+EXTRA, SIGNATURE = "extra_content", "thought_signature"
+"""Where Gemini's endpoints have the signature of the first of parallel calls, beneath the name of a vendor."""
+SIGNED_BY_NOBODY = "skip_thought_signature_validator"
+"""What Google takes in place of a thought signature that is not to be had (Gemini API, Thought signatures, FAQs)."""
 THOUGHTS = ("reasoning_content", "reasoning")
 """Fields in which servers return the model's reasoning."""
 
@@ -63,6 +67,11 @@ class ChatRound:
     def holds(self) -> bool:
         """Whether any call is buffered."""
         return any(call.place is None for call in self.calls)
+
+    @property
+    def holds_signed(self) -> bool:
+        """Whether a buffered call is signed: no other call may come before it."""
+        return any(call.place is None and placeholder(call.whole) for call in self.calls)
 
 
 class ChatJoiner:
@@ -176,7 +185,7 @@ class ChatJoiner:
         """A chunk of a call as it goes to the client, if it does."""
         call = self._opened(piece)
         call.add(piece)
-        if not call.name or (self._held(call.name) and call.place is None):
+        if not call.name or (call.place is None and (self._held(call.name) or self._round.holds_signed)):
             return
         if call.place is None:
             call.place, self._shown = self._shown, self._shown + 1
@@ -196,12 +205,15 @@ class ChatJoiner:
         return round_.open[key]
 
     def _late_calls(self, hides: Hides) -> Iterator[bytes]:
-        for call in self._round.calls if self._round.finish is not None else ():
-            if call.place is None and call.name and not hides(call.name):
+        calls = self._round.calls if self._round.finish is not None else []
+        shown = [call for call in calls if call.place is not None or (call.name and not hides(call.name))]
+        signed = still_signed([call.whole for call in calls], [call.whole for call in shown])
+        for call, whole in zip(shown, signed, strict=True):
+            if call.place is None:
                 call.place, self._shown = self._shown, self._shown + 1
                 chunk = next((chunk for _, chunk in self._round.tail if chunk and chunk.get("choices")), {})
                 choice = {"index": 0, "delta": {}, "finish_reason": None}
-                yield self._sent(chunk | {"usage": None}, choice, {"tool_calls": [{**call.whole, "index": call.place}]})
+                yield self._sent(chunk | {"usage": None}, choice, {"tool_calls": [{**whole, "index": call.place}]})
 
     def _ended(self, raw: bytes, chunk: Document | None) -> bytes:
         if chunk is None:
@@ -257,7 +269,7 @@ class ChatToolSearch:
         if not choices:
             return last
         message = _joined([_message(answer) for answer in answers])
-        calls = [call for call in _calls(message) if not hides(_asked(call).name)]
+        calls = still_signed(_calls(message), [call for call in _calls(message) if not hides(_asked(call).name)])
         if "tool_calls" in message:
             del message["tool_calls"]
             message |= {"tool_calls": calls} if calls else {}
@@ -275,6 +287,20 @@ class ChatToolSearch:
 def ended(reason: Any, *, shown: bool) -> Any:
     """The finish reason, corrected if the client gets none of the calls."""
     return "stop" if reason == "tool_calls" and not shown else reason
+
+
+def placeholder(call: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What another call has in `extra_content` in place of this one's thought signature; empty if this has none."""
+    extra = object_of(call.get(EXTRA))
+    return {vendor: {SIGNATURE: SIGNED_BY_NOBODY} for vendor in extra if object_of(extra[vendor]).get(SIGNATURE)}
+
+
+def still_signed(calls: Sequence[Mapping[str, Any]], shown: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The calls of an answer that are ``shown``: the first has a placeholder if the one that was signed is left out."""
+    extra = next(filter(None, map(placeholder, calls)), {})
+    if not extra or not shown or placeholder(shown[0]):
+        return [*shown]
+    return [{**shown[0], EXTRA: extra}, *shown[1:]]
 
 
 def _joined(messages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
