@@ -15,6 +15,7 @@ import pytest
 
 from model_bodies import SIZED, asking
 from model_upstream import ModelUpstream
+from more_provider_bodies import converse
 from page_cells import Cells
 from pegboard.events import BudgetUsed, ModelRequestServed
 from pegboard.gateways.access_keys import hashed, new_key
@@ -28,6 +29,7 @@ ANN, BOB = new_key(), new_key()
 KEYS = {"ann": {"hash": hashed(ANN), "tenant": "acme"}, "bob": {"hash": hashed(BOB), "tenant": "acme"}}
 CHAT = "/openai/v1/chat/completions"
 PRICES = {"gpt-x": {"input": 1.0, "output": 10.0}, "dear-*": {"input": 100.0, "output": 1_000.0}}
+UPSTREAMS = ("openai", "anthropic", "gemini", "bedrock")
 OUTPUT = 5_000
 """Tokens of each answer: more than are held for it, so that requests at once can pass a budget."""
 COST = 100 * 1_000 + OUTPUT * 10_000
@@ -108,15 +110,47 @@ async def test_a_request_beyond_a_budget_is_answered_as_the_provider_would(
         ("anthropic", "/anthropic/v1/messag%65s"),
         ("gemini", "/gemini/v1beta/models/gpt-x%3AgenerateContent"),
         ("gemini", "/gemini/v1beta/models/gpt-%78:generateConten%74"),
+        ("openai_chat", "/openai/v1/chat%2Fcompletions"),
+        ("openai_chat", "/openai/v1/Chat/Completions"),
+        ("openai_chat", "/openai/openai/deployments/gpt-x/chat/completions"),
+        ("anthropic", "/anthropic/publishers/anthropic/models/gpt-x%3ArawPredict"),
+        ("anthropic", "/anthropic/model/anthropic.claude-x//invoke"),
+        ("bedrock", "/bedrock/model/gpt-x//converse//"),
     ],
 )
 async def test_no_way_of_writing_a_path_escapes_a_budget(
     gateway_of: OpenGateway, counting: ModelUpstream, name: str, path: str
 ) -> None:
-    async with gateway_of(**options({"total": 0.0001, "models": ["gpt-x"]})) as gateway:
-        refused = await gateway.http.post(path, json=asking(name, "a", tools=["a"], model="gpt-x"))
+    budget = options({"total": 0.0001, "models": ["gpt-x", "anthropic.claude-x"]})
+    budget["llm"]["upstreams"] = {each: {"url": counting.url, "format": each} for each in UPSTREAMS}
+    budget["activity"]["prices"] = PRICES | {"anthropic.claude-x": PRICES["gpt-x"]}
+    model = "other" if "gpt-x" in path or "claude-x" in path else "gpt-x"
+    asked = converse("a") if name == "bedrock" else asking(name, "a", tools=["a"], model=model)
+    async with gateway_of(**budget) as gateway:
+        refused = await gateway.http.post(path, json=asked)
 
     assert (refused.status_code, counting.sent) == (402, [])
+
+
+async def test_a_budget_of_a_model_holds_where_a_request_leaves_the_model_out(
+    gateway_of: OpenGateway, counting: ModelUpstream
+) -> None:
+    """A server of one model answers with that."""
+    asked = asking("openai_chat", "a", tools=["a"])
+    async with gateway_of(**options({"total": 0.0001, "models": ["gpt-x"]})) as gateway:
+        refused = await gateway.http.post(CHAT, json=asked)
+
+    assert (refused.status_code, counting.sent) == (403, [])
+
+
+async def test_a_deployment_whose_request_names_no_model_is_charged_by_its_own_name(
+    gateway_of: OpenGateway, counting: ModelUpstream
+) -> None:
+    asked = asking("openai_chat", "a", tools=["a"])
+    async with gateway_of(**options({"total": 1.0})) as gateway:
+        answered = await gateway.http.post("/openai/openai/deployments/gpt-x/chat/completions", json=asked)
+
+    assert (answered.status_code, len(counting.sent)) == (200, 1)
 
 
 async def spent_by(gateways: list[Gateway], clients: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from urllib.parse import unquote
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pegboard.gateways.llm.formats.gemini.request import Gemini
-from pegboard.gateways.llm.formats.registry import codec_for, is_model_path
+from pegboard.gateways.llm.formats.registry import as_served, codec_for, counts, is_model_path
 from pegboard.gateways.llm.proxy.target import NoUpstream, UnsafePath, resolved
 
 
@@ -44,6 +45,11 @@ def test_dot_segments_are_resolved_and_everything_else_is_kept(path: str, found:
         "/v1beta/models/gpt-x%3AgenerateContent",
         "/v1beta/models/gpt-x:generateConten%74",
         "/model/arn%3Aaws%3Abedrock%2Fprofile/converse",
+        "/v1/chat%2Fcompletions",
+        "/v1%2Fchat%2f%2Fcompletions%2F",
+        "/v1/Chat/COMPLETIONS",
+        "/v1/responses%2finput_tokens",
+        "/V1/messages%2Fcount_tokens",
     ],
 )
 def test_a_path_is_read_as_it_is_served_however_it_is_written(path: str) -> None:
@@ -54,6 +60,36 @@ def test_the_name_of_a_gemini_model_is_read_as_it_is_served() -> None:
     request = Gemini().parse(b"{}", "/v1beta/models/gemini-2.5-pr%6F%3AstreamGenerateContent")
 
     assert (request.model, request.streams) == ("gemini-2.5-pro", True)
+
+
+def test_what_counts_tokens_does_so_however_its_path_is_written() -> None:
+    assert counts("/v1/messages%2Fcount_tokens")
+    assert counts("/v1/Responses/INPUT_TOKENS")
+    assert not counts("/v1/messages%2Fcount_tokens%2Fx")
+
+
+@pytest.mark.parametrize(
+    ("path", "model"),
+    [
+        ("/openai/deployments/gpt-x/chat/completions", "gpt-x"),
+        ("/openai/Deployments/gpt%2Dx/chat/completions", "gpt-x"),
+        ("/openai%2Fdeployments%2Fgpt-x/chat/completions", "gpt-x"),
+        ("/openai/deployments/gpt-x/responses", "gpt-x"),
+        ("/openai/v1/chat/completions", "of-the-body"),
+        ("/v1/publishers/anthropic/models/claude-x%3ArawPredict", "claude-x"),
+        ("/v1/publishers/anthropic/models/count-tokens:rawPredict", "of-the-body"),
+        ("/model/us.anthropic.claude-x%2Fy//invoke", "us.anthropic.claude-x/y"),
+        ("/model/nova//converse//", "nova"),
+        ("/model/arn:aws:bedrock%2Fprofile/converse", "arn:aws:bedrock/profile"),
+        ("/v1beta/models%2Fgemini-x:generateContent", "gemini-x"),
+    ],
+)
+def test_the_model_that_a_path_names_is_the_one_that_answers(path: str, model: str) -> None:
+    codec = codec_for(path)
+
+    assert codec is not None
+    body = {"model": "of-the-body", "messages": [], "input": "", "contents": []}
+    assert codec.parse(json.dumps(body).encode(), as_served(path)).model == model
 
 
 @pytest.mark.requirement("D8")

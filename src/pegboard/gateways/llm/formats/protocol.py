@@ -229,7 +229,8 @@ class Codec(Protocol):
     def name(self) -> str: ...
 
     def parse(self, body: bytes, path: str) -> LlmRequest:
-        """Parse a body. Raises RequestNotUnderstood; such a body should be forwarded unchanged."""
+        """Parse a body that goes to this path, as servers read it. Raises RequestNotUnderstood; such a body should be
+        forwarded unchanged."""
         ...
 
     def tool(self, definition: JsonObject) -> Tool | None:

@@ -63,6 +63,11 @@ NOWHERE = re.compile(r"(?!)")
 """Matches no path."""
 
 
+def _path(pattern: str) -> re.Pattern[str]:
+    """In whatever case: some servers and proxies do not tell it."""
+    return re.compile(pattern, re.IGNORECASE)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
     """A wire format: the ``provider`` whose API has it, and the code that handles it. Stateless.
@@ -93,7 +98,7 @@ FORMATS: tuple[Format, ...] = (
     Format(
         codec=OpenAIChat(),
         provider=OPENAI,
-        paths=re.compile(r"/chat/completions/?$"),
+        paths=_path(r"/chat/completions/?$"),
         tool_search=ChatToolSearch(),
         call_tool=ChatCallTool(),
         results=ChatResults(),
@@ -101,9 +106,9 @@ FORMATS: tuple[Format, ...] = (
     Format(
         codec=OpenAIResponses(),
         provider=OPENAI,
-        paths=re.compile(r"/responses(/input_tokens)?/?$"),
-        counting=re.compile(r"/responses/input_tokens/?$"),
-        condensing=re.compile(r"/responses/compact/?$"),
+        paths=_path(r"/responses(/input_tokens)?/?$"),
+        counting=_path(r"/responses/input_tokens/?$"),
+        condensing=_path(r"/responses/compact/?$"),
         tool_search=ResponsesToolSearch(),
         call_tool=ResponsesCallTool(),
         deferral=ResponsesDeferral(),
@@ -113,12 +118,12 @@ FORMATS: tuple[Format, ...] = (
     Format(
         codec=AnthropicMessages(),
         provider=ANTHROPIC,
-        paths=re.compile(
+        paths=_path(
             r"/messages(/count_tokens)?/?$"
             r"|/publishers/anthropic/models/[^/]+:(rawPredict|streamRawPredict)$"
-            r"|/model/[^/]*anthropic\.claude[^/]*/invoke$"
+            r"|/model/[^/]*anthropic\.claude[^/]*/invoke/?$"
         ),
-        counting=re.compile(r"/messages/count_tokens/?$|/publishers/anthropic/models/count-tokens:rawPredict$"),
+        counting=_path(r"/messages/count_tokens/?$|/publishers/anthropic/models/count-tokens:rawPredict$"),
         tool_search=MessagesToolSearch(),
         call_tool=MessagesCallTool(),
         deferral=MessagesDeferral(),
@@ -127,8 +132,8 @@ FORMATS: tuple[Format, ...] = (
     Format(
         codec=Gemini(),
         provider=GEMINI,
-        paths=re.compile(r"/models/[^/]+:((stream)?[gG]enerateContent|countTokens)$"),
-        counting=re.compile(r":countTokens$"),
+        paths=_path(r"/models/[^/]+:((stream)?generateContent|countTokens)$"),
+        counting=_path(r":countTokens$"),
         tool_search=ContentsToolSearch(),
         call_tool=ContentsCallTool(),
         results=ContentsResults(),
@@ -136,14 +141,14 @@ FORMATS: tuple[Format, ...] = (
     Format(
         codec=BedrockConverse(),
         provider=BEDROCK,
-        paths=re.compile(r"/model/[^/]+/converse(-stream)?/?$"),
+        paths=_path(r"/model/[^/]+/converse(-stream)?/?$"),
         tool_search=ConverseToolSearch(),
         call_tool=ConverseCallTool(),
     ),
     Format(
         codec=CohereChat(),
         provider=COHERE,
-        paths=re.compile(r"/v2/chat/?$"),
+        paths=_path(r"/v2/chat/?$"),
         tool_search=CohereToolSearch(),
         call_tool=CohereCallTool(),
     ),
@@ -154,32 +159,36 @@ FORMATS: tuple[Format, ...] = (
 
 def codec_for(path: str) -> Codec | None:
     """The codec for a POST to this path (without query); None if such requests carry no tools."""
-    plain = _as_served(path)
-    return next((each.codec for each in FORMATS if each.paths.search(plain)), None)
+    return _codec_at(as_served(path))
 
 
 def counts(path: str) -> bool:
     """Whether the path counts the tokens of another request: it must be counted as that would be sent."""
-    plain = _as_served(path)
+    plain = as_served(path)
     return any(each.counting.search(plain) for each in FORMATS)
 
 
-def _as_served(path: str) -> str:
-    """The path as servers read it, however a client writes it: unescaped, but for slashes within a segment, and
-    without empty segments.
+def as_served(path: str) -> str:
+    """The path as servers read it, however a client writes it: unescaped and without empty segments. Slashes within a
+    segment stay escaped if a request with tools is served there; some servers take them for separators.
 
-    >>> _as_served("//v1/chat/completion%73"), _as_served("/model/arn%3Aaws%2Fx/converse")
+    >>> as_served("//v1/chat/completion%73"), as_served("/model/arn%3Aaws%2Fx/converse")
     ('/v1/chat/completions', '/model/arn:aws%2Fx/converse')
+    >>> as_served("/v1/chat%2Fcompletions")
+    '/v1/chat/completions'
     """
     if "%" not in path and "//" not in path:
         return path
     segments = (unquote(each).replace("/", "%2F") for each in path.split("/"))
-    return EMPTY_SEGMENTS.sub("/", "/".join(segments))
+    plain = EMPTY_SEGMENTS.sub("/", "/".join(segments))
+    whole = EMPTY_SEGMENTS.sub("/", unquote(path))
+    return whole if _codec_at(plain) is None and _codec_at(whole) is not None else plain
 
 
 def condensing_codec(path: str) -> Codec | None:
     """The codec for a POST to this path if it asks for a shorter history: only the answer that it names matters."""
-    return next((each.codec for each in FORMATS if each.condensing.search(path)), None)
+    plain = as_served(path)
+    return next((each.codec for each in FORMATS if each.condensing.search(plain)), None)
 
 
 def generic_codecs(upstreams: Mapping[str, UpstreamSettings]) -> dict[str, Codec]:
@@ -264,6 +273,10 @@ def error_body(error: PegboardError, status: int, provider: ModelProvider) -> by
 def priced_as(name: str) -> str:
     """The provider whose cache prices apply to an upstream of this `format`."""
     return provider_named(name).prices or name
+
+
+def _codec_at(plain: str) -> Codec | None:
+    return next((each.codec for each in FORMATS if each.paths.search(plain)), None)
 
 
 def _row(codec: Codec) -> Format | None:

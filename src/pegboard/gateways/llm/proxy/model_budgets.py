@@ -106,7 +106,7 @@ class ModelBudgets:
                 f"A budget holds for this key, and the request was not read: {context.rewritten.reason or 'no model'}.",
                 remedy="Send a smaller request, unsigned, that names its model.",
             )
-        found = [each for each in found if request and _names(each, request.model)]
+        found = [each for each in found if request and (not request.model or _names(each, request.model))]
         if found and request is not None and _in_background(request):
             raise CostUnknown(
                 "A budget holds for this key, and what an answer in the background costs is never said to the gateway.",

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from pegboard.gateways.llm.formats.json_reader import object_of, read
 from pegboard.gateways.llm.formats.protocol import Codec, LlmRequest, OfferedTool, OpenCall
-from pegboard.gateways.llm.formats.registry import history_of
+from pegboard.gateways.llm.formats.registry import as_served, history_of
 from pegboard.gateways.llm.tool_search import tool as search
 from pegboard.lone_surrogates import readable
 from pegboard.model import Tool, ToolId
@@ -39,7 +39,7 @@ def continuing(codec: Codec, request: LlmRequest, path: str, answer: str, calls:
     if history is None or (answer == request.continues and not calls):
         return request
     results = [(call, _result(codec, request, call)) for call in calls]
-    changed = codec.parse(history.continuing(request, answer, results), path)
+    changed = codec.parse(history.continuing(request, answer, results), as_served(path))
     return replace(
         changed,
         turn=request.turn,

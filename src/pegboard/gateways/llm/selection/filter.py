@@ -16,7 +16,7 @@ from pegboard.gateways.llm.call_tool.plan import CallToolPlan
 from pegboard.gateways.llm.call_tool.plan import round_trip_of as call_tool_round_trip
 from pegboard.gateways.llm.conversation.history import ProviderHistories
 from pegboard.gateways.llm.formats.protocol import Codec, LlmRequest, OpenCall
-from pegboard.gateways.llm.formats.registry import counts
+from pegboard.gateways.llm.formats.registry import as_served, counts
 from pegboard.gateways.llm.formats.tool_choice import left_alone
 from pegboard.gateways.llm.formats.tool_search import RoundTrip
 from pegboard.gateways.llm.proxy.body_memory import MemoryShare, NoMemory
@@ -270,12 +270,12 @@ class RequestFilter:
     async def _read(self, codec: Codec, body: bytes, path: str, coding: str, share: MemoryShare | None) -> LlmRequest:
         """Reads large bodies off the event loop (P25). Raises RequestNotUnderstood, NoMemory."""
         if len(body) < LARGE and not coding:
-            return codec.parse(decoded(body, coding, self._most), path)
+            return codec.parse(decoded(body, coding, self._most), as_served(path))
         plain = await asyncio.to_thread(decoded, body, coding, self._most)  # a compressed body may be of any size
         if share is not None and plain is not body:
             share.take(len(plain))
         async with self._read_turn if len(plain) > LARGE else nullcontext():
-            return await asyncio.to_thread(codec.parse, plain, path)
+            return await asyncio.to_thread(codec.parse, plain, as_served(path))
 
     async def _mark_protected(self, request: LlmRequest, client: Mapping[str, str], policy: Policy) -> LlmRequest:
         """The request with its protected tools marked. For thousands of tools that takes a second: off the event loop,

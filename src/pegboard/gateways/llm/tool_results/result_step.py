@@ -13,7 +13,7 @@ from pegboard.errors import PegboardError
 from pegboard.events import Event, ResultRead, ResultShaped
 from pegboard.gateways.llm.call_tool.exchange import CallToolRoundTrip
 from pegboard.gateways.llm.formats.protocol import Codec, LlmRequest
-from pegboard.gateways.llm.formats.registry import counts, results_of, tool_search_of
+from pegboard.gateways.llm.formats.registry import as_served, counts, results_of, tool_search_of
 from pegboard.gateways.llm.proxy.content_encoding import decoded
 from pegboard.gateways.llm.selection.filter import LARGE, RewrittenRequest, TreatmentOf
 from pegboard.gateways.llm.selection.policy import mark_protected
@@ -108,7 +108,7 @@ class ResultStep:
         return replace(rewritten, body=body, round_trip=trip)
 
     def _parsed(self, codec: Codec, body: bytes, coding: str, path: str) -> LlmRequest:
-        return codec.parse(decoded(body, coding, self._most), path)
+        return codec.parse(decoded(body, coding, self._most), as_served(path))
 
     def _shape(self, codec: Codec, request: LlmRequest, treatment: Treatment, sender: Sender) -> ShapedRequest | None:
         marked = mark_protected(request, sender.client, treatment.policy)

@@ -31,8 +31,10 @@ from pegboard.model import JsonObject, Message, Part, Role, Tool, Turn
 ROLES: Mapping[str, Role] = {"user": "user", "assistant": "assistant"}
 """Other roles (`system`) are instructions, wherever they occur: Claude Code sends them in mid-conversation."""
 DEPENDENT = ("tool_choice",)
-MODEL = re.compile(r"/publishers/anthropic/models/([^/:]+):|/model/([^/]+)/invoke$")
+MODEL = re.compile(r"/publishers/anthropic/models/([^/:]+):|/model/([^/]+)/invoke/?$", re.IGNORECASE)
 """Vertex AI and Bedrock name the model in the path."""
+COUNTING = "count-tokens"
+"""What Vertex AI has in its place where tokens are counted."""
 
 
 class _Tool(CachedTool):
@@ -48,8 +50,9 @@ class AnthropicMessages:
 
     def parse(self, body: bytes, path: str) -> LlmRequest:
         request = parsed(body, _request)
-        found = None if request.model else MODEL.search(path)
-        return request if found is None else replace(request, model=unquote(found[1] or found[2]))
+        found = MODEL.search(path)
+        model = unquote(found[1] or found[2]) if found else COUNTING
+        return request if model == COUNTING else replace(request, model=model)
 
     def tool(self, definition: JsonObject) -> Tool | None:
         return tool_from_anthropic("", {key: value for key, value in definition.items() if value is not None})

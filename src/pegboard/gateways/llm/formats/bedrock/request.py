@@ -21,7 +21,7 @@ from pegboard.gateways.llm.formats.protocol import LlmRequest, Observer, Offered
 from pegboard.gateways.llm.formats.tool_arrays import given, offered_plainly
 from pegboard.model import JsonObject, Message, Part, PartKind, Role, Tool, Turn
 
-PATH = re.compile(r"/model/([^/]+)/converse(-stream)?/?$")
+PATH = re.compile(r"/model/([^/]+)/converse(-stream)?/?$", re.IGNORECASE)
 CONFIG = "toolConfig"
 ROLES: Mapping[str, Role] = {"user": "user", "assistant": "assistant"}
 KINDS: Mapping[str, PartKind] = {"text": "text", "image": "image", "audio": "audio"}

@@ -111,7 +111,7 @@ def _request(text: bytes, fields: dict[str, Member], path: str) -> LlmRequest:
         )
         - {""},
         model=unquote(path.rpartition("/")[2]).partition(":")[0],
-        streams="streamGenerateContent" in unquote(path),
+        streams="streamgeneratecontent" in unquote(path).lower(),
         untouchable="it uses cached content, which has its own tools"
         if given(text, fields, either(fields, "cachedContent"))
         else "",

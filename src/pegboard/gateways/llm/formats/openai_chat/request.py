@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
+from urllib.parse import unquote
 
 import msgspec
 
@@ -30,6 +33,7 @@ ROLES: Mapping[str, Role] = {"user": "user", "assistant": "assistant", "tool": "
 """Other roles (`system`, `developer`) are instructions."""
 DEPENDENT = ("tool_choice", "parallel_tool_calls", "function_call")
 """Fields that are rejected without tools (P10)."""
+DEPLOYMENT = re.compile(r"/deployments/([^/]+)/", re.IGNORECASE)
 
 
 class _Named(msgspec.Struct):
@@ -57,7 +61,7 @@ class OpenAIChat:
     name = "openai_chat"
 
     def parse(self, body: bytes, path: str) -> LlmRequest:
-        return parsed(body, _request)
+        return deployed(parsed(body, _request), path)
 
     def tool(self, definition: JsonObject) -> Tool | None:
         return tool_from_openai("", definition)
@@ -74,6 +78,12 @@ class OpenAIChat:
 
     def observe(self, content_type: str) -> Observer:
         return observer(content_type, ChatAnswer())
+
+
+def deployed(request: LlmRequest, path: str) -> LlmRequest:
+    """The request to the deployment that the path names, if it does: Azure does not read the body's `model` then."""
+    found = DEPLOYMENT.search(unquote(path))
+    return request if found is None else replace(request, model=found[1])
 
 
 def _request(text: bytes, fields: dict[str, Member]) -> LlmRequest:

@@ -11,6 +11,7 @@ from pegboard.catalog.ingest.provider_tools import tool_from_openai
 from pegboard.gateways.llm.formats.contents import parts_of, result_of
 from pegboard.gateways.llm.formats.json_reader import object_of, objects_of, text_of, value_of
 from pegboard.gateways.llm.formats.json_spans import Member, Span
+from pegboard.gateways.llm.formats.openai_chat.request import deployed
 from pegboard.gateways.llm.formats.openai_responses.namespaces import (
     called_name,
     loaded_tools,
@@ -42,7 +43,7 @@ class OpenAIResponses:
     name = "openai_responses"
 
     def parse(self, body: bytes, path: str) -> LlmRequest:
-        return parsed(body, _request)
+        return deployed(parsed(body, _request), path)
 
     def tool(self, definition: JsonObject) -> Tool | None:
         return tool_from_openai("", definition)
