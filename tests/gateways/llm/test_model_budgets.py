@@ -15,7 +15,7 @@ import pytest
 
 from model_bodies import SIZED, asking
 from model_upstream import ModelUpstream
-from more_provider_bodies import converse
+from more_provider_bodies import converse, frame
 from page_cells import Cells
 from pegboard.events import BudgetUsed, ModelRequestServed
 from pegboard.gateways.access_keys import hashed, new_key
@@ -338,6 +338,16 @@ async def test_a_stream_that_nobody_counts_costs_what_came(gateway_of: OpenGatew
     assert statuses == [200, 200, 402]
 
 
+async def test_a_picture_that_nobody_counts_costs_no_more_than_the_longest_answer(
+    gateway_of: OpenGateway, upstream: ModelUpstream
+) -> None:
+    upstream.body = json.dumps({"choices": [], "data": "x" * 17 * 2**20}).encode()
+    async with gateway_of(**options({"total": 2.0})) as gateway:
+        statuses = [(await ask(gateway)).status_code for _ in range(3)]
+
+    assert statuses == [200, 200, 402]
+
+
 SEARCHES = {"profile": "semantic", "k": 1, "ways": ["tools"], "least_tools": 0, "least_tokens": 0, "way_back": True}
 """Requests with more than one tool are sent by a round trip."""
 SEARCH = {
@@ -378,6 +388,23 @@ async def test_a_stream_that_nobody_counts_costs_what_came_beside_a_way_back(
         statuses = [(await ask_searching(gateway, stream=True)).status_code for _ in range(3)]
 
     assert "search_tools" in upstream.tools
+    assert statuses == [200, 200, 402]
+
+
+@pytest.mark.parametrize("policy", [{"filter": False}, SEARCHES], ids=["passed", "way back"])
+async def test_a_stream_of_converse_that_nobody_counts_costs_a_token_a_frame(
+    gateway_of: OpenGateway, upstream: ModelUpstream, policy: dict[str, Any]
+) -> None:
+    piece = frame("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"text": "x" * 100}})
+    upstream.body, upstream.kind = piece * OUTPUT, "application/vnd.amazon.eventstream"
+    chosen = options({"total": 1.5 * COST / 1e9})
+    chosen["llm"] |= {"policy": policy, "upstreams": {"bedrock": {"url": upstream.url, "format": "bedrock"}}}
+    async with gateway_of(**chosen) as gateway:
+        statuses = [
+            (await gateway.http.post("/bedrock/model/gpt-x/converse-stream", json=converse())).status_code
+            for _ in range(3)
+        ]
+
     assert statuses == [200, 200, 402]
 
 

@@ -21,6 +21,8 @@ MOST_EVENT = 64 * 1024 * 1024
 SERVER_SENT = "text/event-stream"
 STREAMS = frozenset({SERVER_SENT, "application/vnd.amazon.eventstream"})
 """The media types of streamed answers."""
+MOST_OUTPUT = 128_000
+"""Tokens that an answer is taken for at most where nobody counted them: it may be a picture."""
 ReadAnswer = Callable[[bytes], Iterable[Observation]]
 """Reads the data of one event, or the whole document. May raise what msgspec raises: that part is then skipped."""
 
@@ -120,6 +122,16 @@ def observer(content_type: str, read: ReadAnswer) -> Observer:
     if kind == SERVER_SENT:
         return StreamObserver(read)
     return DocumentObserver(read) if kind == "application/json" or kind.endswith("+json") else NullObserver()
+
+
+def events_in(piece: bytes) -> int:
+    """About how many events of a stream begin in this part of it."""
+    return piece.count(b"data:") + piece.count(b":event-type")
+
+
+def tokens_of(came: int, events: int, *, streamed: bool) -> int:
+    """About how many tokens an answer has of which so many bytes came: one an event, or a quarter of the bytes."""
+    return min(events if streamed else came // 4, MOST_OUTPUT)
 
 
 def named_event(event: Document) -> bytes:

@@ -17,6 +17,7 @@ from pegboard.errors import PegboardError, RequestNotUnderstood
 from pegboard.gateways.llm.formats.model_providers import ModelProvider
 from pegboard.gateways.llm.formats.protocol import AnswerStarted, Codec, Observation, Observer, ToolCalled
 from pegboard.gateways.llm.formats.registry import error_body
+from pegboard.gateways.llm.formats.streams import STREAMS, events_in, tokens_of
 from pegboard.gateways.llm.proxy.body_memory import MemoryShare, NoMemory
 from pegboard.gateways.llm.proxy.budget_errors import ModelBudgetReached
 from pegboard.gateways.llm.proxy.model_upstream import Answer, Body, Headers
@@ -188,7 +189,7 @@ class ResponseObserver:
             self._observer = codec.observe(headers.get(b"content-type", ""))
         self._inflater = Inflater(coding) if coding in WINDOWS else None
         self._came = self._inflated = self._events = 0
-        self.streamed = headers.get(b"content-type", "").startswith("text/event-stream")
+        self.streamed = headers.get(b"content-type", "").partition(";")[0].strip().lower() in STREAMS
         self.id = ""
         self.called: list[str] = []
         self.calls: dict[str, str] = {}
@@ -197,11 +198,11 @@ class ResponseObserver:
 
     @property
     def said(self) -> int:
-        """About how many tokens came: one an event, or a quarter of the bytes."""
-        return self._events if self.streamed else max(self._came, self._inflated) // 4
+        """About how many tokens came."""
+        return tokens_of(max(self._came, self._inflated), self._events, streamed=self.streamed)
 
     def feed(self, piece: bytes) -> None:
-        self._events += piece.count(b"data:")
+        self._events += events_in(piece)
         if self._observer is None or self._inflater is None:
             self._came += len(piece)
         if self._observer is None:
@@ -213,7 +214,7 @@ class ResponseObserver:
         try:
             for plain in self._inflater.pieces(piece):
                 self._inflated += len(plain)
-                self._events += plain.count(b"data:")
+                self._events += events_in(plain)
                 if self._inflated > max(MOST_INFLATED, MOST_RATIO * self._came):
                     self._observer = None  # still forwarded, but no longer observed
                     return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pegboard.gateways.llm.formats.streams import events_in, tokens_of
 from pegboard.token_usage import TokenUsage
 
 
@@ -22,9 +23,9 @@ class ModelRound:
 
     @property
     def said(self) -> int:
-        """About how many tokens came: one an event, or a quarter of the bytes."""
-        return self._events if self.streamed else self._came // 4
+        """About how many tokens came."""
+        return tokens_of(self._came, self._events, streamed=self.streamed)
 
     def feed(self, piece: bytes) -> None:
         self._came += len(piece)
-        self._events += piece.count(b"data:")
+        self._events += events_in(piece)

@@ -13,7 +13,7 @@ from pegboard.gateways.llm.formats.edits import loaded, written
 from pegboard.gateways.llm.formats.json_reader import text_of
 from pegboard.gateways.llm.formats.protocol import Codec, KeptSearches, Observation, OpenCall
 from pegboard.gateways.llm.formats.registry import history_of
-from pegboard.gateways.llm.formats.streams import SERVER_SENT, STREAMS
+from pegboard.gateways.llm.formats.streams import STREAMS
 from pegboard.gateways.llm.formats.tool_search import Document, FunctionCall, Joiner, RoundTrip
 from pegboard.gateways.llm.proxy.http_bodies import ResponseWriter, content_coding
 from pegboard.gateways.llm.proxy.model_round import ModelRound
@@ -118,7 +118,7 @@ class ToolSearchLoop:
     async def _one(self, answer: Answer) -> bool:
         """Whether to repeat the request; if not, the client has the whole answer."""
         kind = _header(answer, b"content-type").partition(";")[0].strip().lower()
-        self.sent[-1].streamed = kind == SERVER_SENT
+        self.sent[-1].streamed = kind in STREAMS
         if self.joiner is not None and (answer.status >= 300 or kind not in STREAMS):
             await self.writer.more(self.joiner.failed(await _whole(answer, self.sent[-1])))
             return False
