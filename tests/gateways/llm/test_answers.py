@@ -195,3 +195,33 @@ def test_what_geminis_own_tools_put_into_the_prompt_is_input() -> None:
     answer = json.dumps({"usageMetadata": counts | {"totalTokenCount": 9120}}).encode()
 
     assert observed(Gemini(), "application/json", [answer]) == [TokenUsage(input=9020, output=100)]
+
+
+COMPACTION = {"type": "compaction", "input_tokens": 180_000, "output_tokens": 3_500}
+REPLY = {"type": "message", "input_tokens": 23_000, "output_tokens": 1_000}
+
+
+def test_what_claude_compacted_counts_beside_what_its_answer_says_at_the_top() -> None:
+    cached = COMPACTION | {"cache_read_input_tokens": 7, "cache_creation_input_tokens": 5}
+    usage = {"input_tokens": 23_000, "output_tokens": 1_000, "iterations": [cached, REPLY]}
+    answer = json.dumps({"id": "msg_1", "content": [], "usage": usage}).encode()
+
+    *_, used = observed(CODECS["anthropic"], "application/json", [answer])
+
+    assert used == TokenUsage(input=203_012, output=4_500, cache_read=7, cache_write=5)
+
+
+def test_in_a_stream_the_last_list_of_what_claude_compacted_counts() -> None:
+    begun = {"input_tokens": 23_000, "output_tokens": 1, "iterations": [COMPACTION]}
+    ended = {"output_tokens": 1_000, "iterations": [COMPACTION, REPLY]}
+    events = [
+        {"type": "message_start", "message": {"id": "msg_1", "usage": begun}},
+        {"type": "message_delta", "delta": {}, "usage": ended},
+        {"type": "message_delta", "delta": {}, "usage": {"output_tokens": 1_001}},
+    ]
+    stream = b"".join(b"data: %s\n\n" % json.dumps(event).encode() for event in events)
+
+    *_, before, used = observed(CODECS["anthropic"], EVENTS, [stream])
+
+    assert before == TokenUsage(input=203_000, output=4_500)
+    assert used == TokenUsage(input=203_000, output=4_501)

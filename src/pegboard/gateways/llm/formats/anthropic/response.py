@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import reduce
 
 import msgspec
 
@@ -10,11 +11,21 @@ from pegboard.gateways.llm.formats.protocol import AnswerStarted, Observation, T
 from pegboard.token_usage import TokenUsage
 
 
-class _Usage(msgspec.Struct):
+class _Counts(msgspec.Struct):
     input_tokens: int | None = None
     output_tokens: int | None = None
     cache_read_input_tokens: int | None = None
     cache_creation_input_tokens: int | None = None
+
+
+class _Iteration(_Counts):
+    type: str | None = None
+
+
+class _Usage(_Counts):
+    """The counts are those of all iterations but compactions, which are billed as well (Compaction, Usage)."""
+
+    iterations: list[_Iteration] | None = None
 
 
 class _Block(msgspec.Struct):
@@ -36,6 +47,7 @@ class _Event(_Message):
     content_block: _Block | None = None
 
 
+COUNTS = _Counts.__struct_fields__
 EVENT = msgspec.json.Decoder(_Event)
 
 
@@ -45,6 +57,7 @@ class MessagesAnswer:
 
     def __init__(self) -> None:
         self._usage: dict[str, int] = {}
+        self._compacted: list[_Iteration] = []
 
     def __call__(self, data: bytes) -> Iterator[Observation]:
         event = EVENT.decode(data)
@@ -55,12 +68,18 @@ class MessagesAnswer:
             if block.type == "tool_use" and block.name:
                 yield ToolCalled(name=block.name, id=block.id or "")
         if message.usage is not None:
-            self._usage |= {name: n for name, n in msgspec.structs.asdict(message.usage).items() if n is not None}
-            read = self._usage.get("cache_read_input_tokens", 0)
-            written = self._usage.get("cache_creation_input_tokens", 0)
-            yield TokenUsage(
-                input=self._usage.get("input_tokens", 0) + read + written,
-                output=self._usage.get("output_tokens", 0),
-                cache_read=read,
-                cache_write=written,
-            )
+            counts = ((name, getattr(message.usage, name)) for name in COUNTS)
+            self._usage |= {name: n for name, n in counts if n is not None}
+            if message.usage.iterations is not None:
+                self._compacted = [each for each in message.usage.iterations if each.type == "compaction"]
+            yield reduce(TokenUsage.plus, map(_used, self._compacted), _used(_Counts(**self._usage)))
+
+
+def _used(counts: _Counts) -> TokenUsage:
+    read, written = counts.cache_read_input_tokens or 0, counts.cache_creation_input_tokens or 0
+    return TokenUsage(
+        input=(counts.input_tokens or 0) + read + written,
+        output=counts.output_tokens or 0,
+        cache_read=read,
+        cache_write=written,
+    )
