@@ -53,9 +53,9 @@ def opened(tmp_path: Path) -> Opening:
 
 
 @asynccontextmanager
-async def hosted(folder: Path) -> AsyncIterator[Host]:
-    """A host before the same server, which can be reconfigured."""
-    settings = settings_of(folder, {"watched": watched(folder, "watched")})
+async def hosted(folder: Path, servers: dict[str, ServerSpec] | None = None, **options: Any) -> AsyncIterator[Host]:
+    """A host before the same server, or these, which can be reconfigured."""
+    settings = settings_of(folder, {"watched": watched(folder, "watched")} if servers is None else servers, **options)
     parts = default_parts(settings, encoder=FakeEncoder(), embeddings=MemoryEmbeddings())
     async with open_host(settings, parts) as made:
         await made.gateway().view.started()
@@ -263,6 +263,88 @@ async def test_lists_of_a_server_that_starts_again_are_its_own_and_clients_hear_
         assert [each.name for each in (await client.list_prompts()).prompts] == ["2"]
         assert asked(tmp_path, "listed") == Counter(prompts=2)
     assert "notifications/resources/list_changed" not in heard
+
+
+class Hearing:
+    """What a client was told of changed lists."""
+
+    def __init__(self) -> None:
+        self.lists: list[str] = []
+
+    async def hear(self, message: Any) -> None:
+        method = getattr(message, "method", "")
+        if method.endswith("list_changed") and "tools" not in method:
+            self.lists.append(method.split("/")[1])
+
+    @asynccontextmanager
+    async def client(self, host: Host) -> AsyncIterator[Client]:
+        """A client that has read the lists of prompts and resources."""
+        async with Client(wire(host.gateway()), mode="legacy", message_handler=self.hear) as client:
+            await names(client)
+            yield client
+
+
+async def names(client: Client) -> tuple[list[str], int]:
+    prompts, resources = await client.list_prompts(), await client.list_resources()
+    return [each.name for each in prompts.prompts], len(resources.resources)
+
+
+async def test_clients_hear_of_the_lists_of_a_server_that_starts_late(tmp_path: Path) -> None:
+    (tmp_path / "wait").touch()
+    gate = "import os,runpy,sys,time\nwhile os.path.exists(sys.argv[1]): time.sleep(0.05)\ndel sys.argv[:2]\n"
+    gate += "runpy.run_path(sys.argv[0], run_name='__main__')"
+    seen = str(seen_in(tmp_path, "late"))
+    late = ServerSpec(name="late", command=sys.executable, args=("-c", gate, str(tmp_path / "wait"), SERVER, seen))
+    hearing = Hearing()
+    async with hosted(tmp_path, {"late": late}, start_wait=0.1) as host, hearing.client(host) as client:
+        assert await names(client) == ([], 0)
+        (tmp_path / "wait").unlink()
+        await until(lambda: set(hearing.lists) == {"prompts", "resources"})
+        assert await names(client) == (["1"], len(URIS))
+        await asyncio.sleep(0.3)
+    assert sorted(hearing.lists) == ["prompts", "resources"]
+
+
+async def test_clients_hear_of_the_lists_of_a_server_that_a_reload_adds_changes_or_removes(tmp_path: Path) -> None:
+    hearing = Hearing()
+    async with hosted(tmp_path, {}) as host, hearing.client(host) as client:
+        await host.reconfigure(settings_of(tmp_path, {"watched": watched(tmp_path, "watched")}))
+        await until(lambda: set(hearing.lists) == {"prompts", "resources"})
+        assert await names(client) == (["1"], len(URIS))
+
+        hearing.lists.clear()
+        await host.reconfigure(settings_of(tmp_path, {"watched": watched(tmp_path, "watched", "anew")}))
+        await until(lambda: "prompts" in hearing.lists)
+        assert await names(client) == (["2"], len(URIS))
+        await asyncio.sleep(0.3)
+        assert hearing.lists == ["prompts"]
+
+        hearing.lists.clear()
+        await host.reconfigure(settings_of(tmp_path, {}))
+        await until(lambda: set(hearing.lists) == {"prompts", "resources"})
+        assert await names(client) == ([], 0)
+
+
+async def test_clients_hear_of_a_list_for_which_they_did_not_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hearing = Hearing()
+    monkeypatch.setattr(resources, "PATIENCE", 0.0)
+    async with hosted(tmp_path) as host, hearing.client(host) as client:
+        await until(lambda: set(hearing.lists) == {"prompts", "resources"})
+        assert await names(client) == (["1"], len(URIS))
+
+
+async def test_clients_hear_nothing_while_servers_offer_what_they_did(tmp_path: Path) -> None:
+    hearing = Hearing()
+    servers = {name: watched(tmp_path, name) for name in ("watched", "other")}
+    async with hosted(tmp_path, servers) as host, hearing.client(host) as client:
+        before = await names(client)
+        host.gateway().renew()
+        await host.reconfigure(settings_of(tmp_path, servers, call_timeout=50.0))
+        await asyncio.sleep(0.3)
+        assert await names(client) == before
+    assert hearing.lists == []
 
 
 @pytest.mark.parametrize(("how", "lists"), [((), 1), (("silent",), 2)])

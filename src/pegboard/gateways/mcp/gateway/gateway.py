@@ -310,6 +310,7 @@ class Gateway:
         self._results.adopt(settings)
         self._programs.adopt(settings.programs)
         self.view.adopt(settings, board, toolset)
+        self.resources.renew()
 
     def _servers(self) -> Collection[str] | None:
         return self._caller_view.servers

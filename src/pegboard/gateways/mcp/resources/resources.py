@@ -54,12 +54,14 @@ def everything(_server: str) -> bool:
 @dataclass(slots=True)
 class _List:
     """A server's list of one kind: its latest reading, and what the last one that succeeded found, over the
-    ``connection`` of this number. ``is_old``: it may have changed without a word; ``wakes``: it is read even if the
-    server does not run."""
+    ``connection`` of this number; none if a client's list was without them since. ``tried`` is the connection of the
+    last reading. ``is_old``: it may have changed without a word; ``wakes``: it is read even if the server does not
+    run."""
 
     task: asyncio.Task[Sequence[JsonObject]] | None = None
     items: Sequence[JsonObject] | None = None
     connection: int = 0
+    tried: int = 0
     is_old: bool = False
     wakes: bool = False
 
@@ -97,6 +99,11 @@ class ServerResources:
     def _lists(self) -> WeakKeyDictionary[Upstream, dict[Kind, _List]]:
         return WeakKeyDictionary()
 
+    @cached_property
+    def _offering(self) -> dict[Kind, Sequence[str]]:
+        """The servers that offer each kind that clients have asked for, as clients were last told."""
+        return {}
+
     def close(self) -> None:
         for who in {who for watchers in self._watchers.values() for who in watchers}:
             self.leave(who)
@@ -109,6 +116,8 @@ class ServerResources:
     async def listed(self, kind: Kind, visible: Visible = everything, *, running: bool = False) -> list[JsonObject]:
         """All items of a kind, in the order of the servers. If two servers have the same resource, the first one's is
         listed. With ``running``, only of servers that run and answer at once: none is started."""
+        if not running:
+            self._offering.setdefault(kind, self._names(kind))
         lists = await self._of(kind, visible, running=running)
         if kind == "prompts":
             return [{**each, "name": name} for name, (_, each) in _named(lists).items()]
@@ -178,12 +187,20 @@ class ServerResources:
                 await upstream.unwatch(uri)
 
     def renew(self) -> None:
-        """The servers have changed. Lists of those that were connected anew are read again: clients are told of what
-        changed. Nobody watches any more what was watched at a server that is gone."""
-        for upstream, lists in list(vars(self).get("_lists", {}).items()):  # of most users there are none
-            if upstream.status.state == "ready":
+        """The servers have changed. Clients are told if others offer what they have asked for. Lists of those that were
+        connected anew are read again: clients are told of what changed. Nobody watches any more what was watched at a
+        server that is gone."""
+        offering: dict[Kind, Sequence[str]] = vars(self).get("_offering", {})  # of most users there are none
+        changed = {kind: now for kind, before in offering.items() if (now := self._names(kind)) != before}
+        offering.update(changed)
+        for announcer in {self._announcer(kind) for kind in changed}:
+            self._start(announcer.tell_all())
+        for upstream, lists in list(vars(self).get("_lists", {}).items()):
+            if upstream.status.state == "stopped":
+                self._succeed(upstream)
+            elif upstream.status.state == "ready":
                 for kind, known in list(lists.items()):
-                    if known.items is not None and known.connection != upstream.connections:
+                    if known.items is not None and known.tried != upstream.connections:
                         self._task(upstream, kind)
         for uri, at in [each for each in self._watched_at.items() if each[1].status.state == "stopped"]:
             now = [each for each in self._upstreams() if each.server.name == at.server.name and each.watches(uri)]
@@ -192,6 +209,18 @@ class ServerResources:
             else:
                 del self._watched_at[uri]
                 self._watchers.pop(uri, None)
+
+    def _succeed(self, stopped: Upstream) -> None:
+        """A server that is restarted with another configuration: its lists are compared with those from before."""
+        lists = self._lists.pop(stopped)
+        for upstream in [each for each in self._upstreams() if each.server.name == stopped.server.name]:
+            for kind, known in lists.items():
+                if known.items is not None:
+                    before = _List(items=known.items, connection=-1, tried=-1)
+                    self._lists.setdefault(upstream, {}).setdefault(kind, before)
+
+    def _announcer(self, kind: Kind) -> Announcer:
+        return self.prompts_announcer if kind == "prompts" else self.resources_announcer
 
     def _turn(self, uri: str) -> asyncio.Lock:
         """Held while a server is asked to watch an address, or to end it: otherwise two at once would count as two."""
@@ -298,6 +327,9 @@ class ServerResources:
         fitting = [each for each, items in templates if any(fits(one["uriTemplate"], uri) for one in items)]
         return fitting[:1] or self._there("resources", visible)
 
+    def _names(self, kind: Kind) -> Sequence[str]:
+        return tuple(each.server.name for each in self._there(kind))
+
     def _there(self, kind: Kind | None = None, visible: Visible = everything) -> list[Upstream]:
         within = self._within()
         return [
@@ -318,6 +350,9 @@ class ServerResources:
         if tasks:
             await asyncio.wait(tasks.values(), timeout=AT_ONCE if running else PATIENCE)
         found = [(each, self._latest(each, kind, task)) for each, task in tasks.items()]
+        for late in [each for each, items in found if items is None and not running]:
+            if known := self._lists.get(late, {}).get(kind):
+                known.items = ()
         return [(each, items) for each, items in found if items is not None]
 
     def _latest(
@@ -342,13 +377,15 @@ class ServerResources:
 
     async def _read(self, upstream: Upstream, kind: Kind, known: _List) -> Sequence[JsonObject]:
         spec = KINDS[kind]
-        items = await _read_unattributed(upstream, kind) if spec.offered(upstream.capabilities) else []
+        try:
+            items = await _read_unattributed(upstream, kind) if spec.offered(upstream.capabilities) else []
+        finally:
+            known.tried = upstream.connections
         shown = await self._contents.listed(upstream.server.name, kind, items)
         before, is_new = known.items, known.connection != upstream.connections
         known.items, known.connection, known.is_old = shown, upstream.connections, False
-        if is_new and before is not None and before != shown:
-            announcer = self.prompts_announcer if kind == "prompts" else self.resources_announcer
-            self._start(announcer.tell_all())
+        if is_new and before is not None and list(before) != list(shown):
+            self._start(self._announcer(kind).tell_all())
         known.wakes = kind == "skills" or len(shown) < len(items)  # what is held back may be approved
         if known.wakes or not spec.announced(upstream.capabilities):
             asyncio.get_running_loop().call_later(EXPIRY, known.grow_old)
