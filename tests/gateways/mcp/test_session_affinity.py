@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
@@ -15,8 +18,11 @@ from pegboard.clock import SystemClock
 from pegboard.gateways.mcp.cluster import peers
 from pegboard.gateways.mcp.gateway.host import Host
 from pegboard.model import Replica
-from pegboard.stores import MemoryReplicas, MemorySessions
+from pegboard.settings.server_spec import ServerSpec
+from pegboard.stores import MemoryReplicas, MemorySessions, MemorySigningKeys
 from pegboard.stores.sessions import session_key
+
+TALKATIVE = str(Path(__file__).parents[2] / "servers" / "talkative.py")
 
 OpenDoor = Callable[..., AbstractAsyncContextManager[tuple[str, Host]]]
 
@@ -64,3 +70,31 @@ async def test_who_starts_where_another_crashed_goes_on_with_its_sessions_at_onc
         assert (await brought.post("tools/list", {})).status == 200
         assert (await direct.post("tools/list", {})).status == 200
         assert crashed not in await replicas.beat(Replica(id="c", url="http://c"))
+
+
+async def test_answers_of_a_client_without_a_session_reach_the_process_that_asked(open_door: OpenDoor) -> None:
+    talkative = ServerSpec(name="talkative", command=sys.executable, args=(TALKATIVE, "legacy"))
+    clock = SystemClock()
+    stores: dict[str, Any] = {"sessions": MemorySessions(clock), "replicas": MemoryReplicas(clock)}
+    stores["signing_keys"] = MemorySigningKeys()
+    async with (
+        httpx2.AsyncClient(trust_env=False, timeout=60) as http,
+        open_door(talkative, replaced=stores) as (second, _),
+    ):
+        client = Raw(http, second, modern=True, capabilities={"elicitation": {"form": {}}})
+        async with open_door(talkative, replaced=stores) as (first, _):
+
+            async def answering() -> dict[str, Any]:
+                call = {"name": "ask_legacy", "arguments": {"what": "elicit", "tag": "colour"}}
+                client.url = first
+                result = await client.result("tools/call", **call)
+                [question] = result["inputRequests"]
+                client.url = second
+                said = {"action": "accept", "content": {"word": "blue"}}
+                return call | {"requestState": result["requestState"], "inputResponses": {question: said}}
+
+            answered = await client.result("tools/call", **await answering())
+            assert answered["content"][0]["text"] == "colour: accept blue"
+            late = await answering()
+        refused = await client.post("tools/call", late)
+        assert "has expired" in refused.message["error"]["message"]

@@ -3,15 +3,19 @@
 A session belongs to one process at a time, which has its streams, its pending requests, and the servers it works with.
 Its record in the store names that process. If the process has ended, the one that got the request takes the session
 over, as after a restart (`session_recovery`).
+
+A request without a session is served where it arrives, unless it answers questions that another process has asked.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from typing import Protocol
+from typing import Any, Protocol
 
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from starlette.responses import JSONResponse
 from starlette.types import Message, Receive, Scope, Send
 
@@ -19,12 +23,14 @@ from pegboard.errors import PegboardError, StoreError
 from pegboard.gateways.mcp.cluster.forwarder import FORWARDED, Forwarder, ForwardOutcome
 from pegboard.gateways.mcp.cluster.http_messages import ReplayableBody, header
 from pegboard.gateways.mcp.cluster.peers import Peers
-from pegboard.gateways.mcp.cluster.session_recovery import SESSION
+from pegboard.gateways.mcp.cluster.session_recovery import SESSION, VERSION
 from pegboard.gateways.mcp.gateway import session_changes
 from pegboard.gateways.mcp.gateway.gateway import Gateway
 from pegboard.gateways.mcp.gateway.session_changes import LIVE
 from pegboard.gateways.mcp.transport.auth import HOLDER_KEY
 from pegboard.gateways.mcp.transport.client_connection import NAMED_PREFIX, SESSION_HEADER, named_session
+from pegboard.gateways.mcp.transport.client_input import process_of
+from pegboard.gateways.mcp.transport.signed_ids import Signing
 from pegboard.model import Replica
 
 LOGGER = logging.getLogger(__name__)
@@ -32,6 +38,7 @@ LOGGER = logging.getLogger(__name__)
 MOST_MOVES = 4
 """Times that a request is forwarded before it is refused."""
 NAMED = SESSION_HEADER.encode()
+STATE = b'"requestState"'
 MISDIRECTED = 421
 UNAVAILABLE = 503
 
@@ -49,22 +56,47 @@ class Local(Protocol):
 class SessionAffinity:
     """The ASGI application of one endpoint that shares its sessions with other processes."""
 
-    def __init__(self, local: Local, gateway: Gateway, peers: Peers, forwarder: Forwarder) -> None:
+    def __init__(self, local: Local, gateway: Gateway, peers: Peers, forwarder: Forwarder, signing: Signing) -> None:
         self._local = local
         self._gateway = gateway
         self._peers = peers
         self._forwarder = forwarder
+        self._signing = signing
+        gateway.pending_inputs.process = peers.me.id
         self._here: OrderedDict[str, None] = OrderedDict()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         session = _session(scope)
         if session is None:
-            await self._local(scope, receive, self._claiming(send))
+            await self._serve_alone(scope, receive, send)
         elif bringer := header(scope["headers"], FORWARDED):
             await self._peers.find(bringer)  # a new process: learn of it before the store may fail
             await self._brought(session, scope, receive, send)
         else:
             await self._bring(session, scope, ReplayableBody(receive), send)
+
+    async def _serve_alone(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request without a session; if it answers questions, where they were asked. Only requests of revision
+        2026-07-28 do, and none is forwarded twice."""
+        if header(scope["headers"], VERSION) in MODERN_PROTOCOL_VERSIONS and not header(scope["headers"], FORWARDED):
+            replay = ReplayableBody(receive)
+            asking = await self._asking(await replay.body())
+            if asking is not None:
+                if await self._forwarder.forward(asking, scope, replay, send) is ForwardOutcome.ANSWERED:
+                    return
+                self._peers.lost(asking)
+            receive = replay.again()
+        await self._local(scope, receive, self._claiming(send))
+
+    async def _asking(self, body: bytes) -> Replica | None:
+        """The other process that has asked what a request answers, if that lives."""
+        try:
+            request: Any = json.loads(body) if STATE in body else {}
+            asking = process_of(self._signing.said_by(request["params"]["requestState"]))
+        except (ValueError, KeyError, TypeError, RecursionError):
+            return None
+        found = await self._peers.find(asking) if asking else None
+        return None if found is None or found.id == self._peers.me.id else found
 
     async def _bring(self, session: str, scope: Scope, replay: ReplayableBody, send: Send) -> None:
         for _ in range(MOST_MOVES):

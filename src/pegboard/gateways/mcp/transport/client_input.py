@@ -166,9 +166,11 @@ class Parked:
 
 
 class PendingInputs:
-    """The requests of all clients that wait for input from their clients."""
+    """The requests of all clients that wait for input from their clients. ``process`` is where they wait, if there are
+    several."""
 
     def __init__(self) -> None:
+        self.process = ""
         self._parked: dict[str, Parked] = {}
 
     async def result(self, ctx: Context, params: Params | None, origin: ClientOrigin, work: Work) -> Result:
@@ -234,7 +236,7 @@ class PendingInputs:
     def _park(self, parked: Parked) -> Result:
         while len(self._parked) >= MOST_PARKED:
             self._give_up(self._oldest_of_most())
-        key = f"{PARKED}{uuid4().hex}"
+        key = f"{PARKED}{self.process}:{uuid4().hex}"
         self._parked[key] = parked
         parked.late = asyncio.get_running_loop().call_later(PARKED_SECONDS, self._give_up, key)
         questions = {
@@ -255,6 +257,15 @@ class PendingInputs:
             if parked.late is not None:
                 parked.late.cancel()
             parked.task.cancel()
+
+
+def process_of(state: str) -> str:
+    """The process in which the request with this state waits; empty for a state of a server.
+
+    >>> process_of("pegboard:b2c4:77"), process_of("a server's own")
+    ('b2c4', '')
+    """
+    return state.removeprefix(PARKED).rpartition(":")[0] if state.startswith(PARKED) else ""
 
 
 def unable(capabilities: types.ClientCapabilities, request: types.ServerRequest) -> str:

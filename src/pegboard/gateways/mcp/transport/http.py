@@ -199,7 +199,7 @@ class HttpDoor:
         local = SessionRecovery(manager, gateway, self._host.signing)
         if self._peers is None or self._forwarder is None:
             return local
-        return SessionAffinity(local, gateway, self._peers, self._forwarder)
+        return SessionAffinity(local, gateway, self._peers, self._forwarder, self._host.signing)
 
 
 def guard(host: str, allowed: tuple[str, ...], pages: tuple[str, ...] = ()) -> TransportSecuritySettings:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
+import json
 import logging
 import secrets
 from collections.abc import Sequence
@@ -18,7 +19,12 @@ from typing import Any
 from uuid import uuid4
 
 from mcp.server.context import ServerRequestContext
-from mcp.server.request_state import AESGCMRequestStateCodec, RequestStateCodec, RequestStateSecurity
+from mcp.server.request_state import (
+    AESGCMRequestStateCodec,
+    InvalidRequestState,
+    RequestStateCodec,
+    RequestStateSecurity,
+)
 
 from pegboard.errors import PegboardError, StoreError
 from pegboard.gateways.mcp.transport.auth import HOLDER_KEY, Holder
@@ -97,6 +103,13 @@ class Signing:
         """How request states are sealed (MCP 2026-07-28): only the holder who made the request can use them, and only
         where it was made."""
         return RequestStateSecurity(codec=_States(self), bind_principal=_principal)
+
+    def said_by(self, state: object) -> str:
+        """What a sealed request state says, whoever brings it and with whatever request; empty for anything else."""
+        try:
+            return str(json.loads(self.codec.unseal(str(state)))["s"])
+        except (InvalidRequestState, ValueError, KeyError, TypeError):
+            return ""
 
     @property
     def codec(self) -> RequestStateCodec:
