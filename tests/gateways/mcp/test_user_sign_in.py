@@ -20,11 +20,12 @@ from typer.testing import CliRunner, Result
 
 from failing import Failing
 from pegboard.apps.cli import app
+from pegboard.clock import SystemClock
 from pegboard.gateways.access_keys import hashed
 from pegboard.gateways.mcp.gateway.host import Host
 from pegboard.model import Pin, ToolId
 from pegboard.settings.server_spec import ServerSpec
-from pegboard.stores import MemoryPins
+from pegboard.stores import MemoryPins, MemoryReplicas, MemorySigningKeys
 from pegboard.trust import approvals
 from pegboard.upstreams.oauth.browser_returns import BrowserReturns
 from processes import listening
@@ -59,11 +60,15 @@ def opened(open_door: OpenDoor, personal: str) -> Callable[[], AbstractAsyncCont
 
 
 @asynccontextmanager
-async def door_before(open_door: OpenDoor, personal: str, **options: Any) -> AsyncIterator[str]:
+async def door_before(
+    open_door: OpenDoor, personal: str, shown: Callable[[], str] | None = None, **options: Any
+) -> AsyncIterator[str]:
+    """``shown`` is the address of its pages, if that is another than its own."""
     spec = ServerSpec(name="personal", url=f"{personal}/mcp", per_user=True)
     access = {name: {"hash": hashed(f"key-of-{name}")} for name in ("ann", "bob", "eve")}
     async with open_door(spec, access=access, exposure="eager", credentials="file", **options) as (url, host):
-        host.sign_ins._returns = BrowserReturns(lambda: url.removesuffix("/mcp"))
+        own = shown or (lambda: url.removesuffix("/mcp"))
+        host.sign_ins._returns = BrowserReturns(own, host.sign_ins.mark)
         yield url
 
 
@@ -80,6 +85,38 @@ async def test_each_user_signs_in_on_a_page_that_names_them(opened: Opened, era:
             assert page.startswith(door.removesuffix("/mcp") + "/oauth/sign-in/")
             assert f"for <b>{name}</b>" in browser.pages[0]
             assert "You are signed in to personal" in browser.pages[-1]
+
+
+async def test_a_browser_that_the_balancer_sends_to_another_process_signs_in_at_the_one_that_asked(
+    open_door: OpenDoor, personal: str
+) -> None:
+    """Ann's and Bob's clients are at the first process, their browsers at the second."""
+    stores = {"replicas": MemoryReplicas(SystemClock()), "signing_keys": MemorySigningKeys()}
+    bases: list[str] = []
+    async with (
+        door_before(open_door, personal, lambda: bases[0], replaced=stores) as first,
+        door_before(open_door, personal, replaced=stores) as second,
+    ):
+        bases.append(second.removesuffix("/mcp"))
+        for name in ("ann", "bob"):
+            browser = Browser(name)
+            async with client_of(first, name, browser, "legacy") as client:
+                result = await client.call_tool("sign_in", {})
+                assert f"diary_of_{name}" in result.content[0].text
+            assert browser.asked[0].startswith(bases[0])
+            assert f"for <b>{name}</b>" in browser.pages[0]
+            assert "You are signed in to personal" in browser.pages[-1]
+
+        refused: list[httpx2.Response] = []
+
+        async def sent_by_another_site(_ctx: object, params: Any) -> types.ElicitResult:
+            async with httpx2.AsyncClient(trust_env=False, timeout=60) as eves, httpx2.AsyncClient(timeout=30) as bobs:
+                refused.append(await bobs.post(params.url, data=confirmed((await eves.get(params.url)).text)))
+            return types.ElicitResult(action="decline")
+
+        async with client_of(first, "eve", sent_by_another_site, "legacy") as client:
+            assert (await client.call_tool("sign_in", {})).is_error
+        assert "was not opened in this browser" in refused[0].text
 
 
 @pytest.mark.requirement("023.login")

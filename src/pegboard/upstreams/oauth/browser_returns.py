@@ -47,10 +47,11 @@ class BrowserReturn:
 
 class BrowserReturns:
     """The sign-ins under way, by the number in the address of their page. ``base`` is the gateway's public address,
-    empty if it has none."""
+    empty if it has none. ``mark`` is that of this process, if there are several: numbers and cookies begin with it."""
 
-    def __init__(self, base: Callable[[], str]) -> None:
+    def __init__(self, base: Callable[[], str], mark: str = "") -> None:
         self._base = base
+        self._mark = mark
         self._under_way: dict[str, BrowserReturn] = {}
 
     def begun(self, server: str) -> Loopback | None:
@@ -59,10 +60,8 @@ class BrowserReturns:
 
     def page(self, waiting: Loopback, server: str, name: str, target: str) -> str:
         """The address of the gateway's page for a sign-in at ``target``."""
-        number = secrets.token_urlsafe(24)
-        self._under_way[number] = BrowserReturn(
-            server=server, name=name, target=target, secret=secrets.token_urlsafe(24), waiting=waiting
-        )
+        number, secret = (f"{self._mark}.{secrets.token_urlsafe(24)}" for _ in range(2))
+        self._under_way[number] = BrowserReturn(server=server, name=name, target=target, secret=secret, waiting=waiting)
         return f"{self._base()}{PAGE}/{number}"
 
     def of(self, number: str) -> BrowserReturn | None:

@@ -48,6 +48,8 @@ class SignIns:
 
     def __init__(self, settings: Settings, clock: Clock, *, local: bool = False) -> None:
         self.local = local
+        self.mark = ""
+        """That of this process, if there are several."""
         self._settings = settings
         self._clock = clock
         self._store: CredentialStore | None = None
@@ -79,7 +81,7 @@ class SignIns:
         if self._returns is None:
             from pegboard.upstreams.oauth.browser_returns import BrowserReturns
 
-            self._returns = BrowserReturns(lambda: self._settings.public_address)
+            self._returns = BrowserReturns(lambda: self._settings.public_address, self.mark)
         return self._returns
 
     def present(self, user: str, name: str, token: str) -> None:

@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from enum import Enum, auto
+from http.cookiejar import DefaultCookiePolicy
 from typing import Any
 
 import httpx2
@@ -50,6 +51,7 @@ class Forwarder:
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=100)
         timeout = httpx2.Timeout(None, connect=CONNECT_SECONDS)
         self._http = httpx2.AsyncClient(trust_env=False, limits=limits, timeout=timeout)
+        self._http.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=()))  # each browser has its own
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[Forwarder]:

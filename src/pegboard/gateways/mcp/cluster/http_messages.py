@@ -45,6 +45,16 @@ class ReplayableBody:
         return b"".join(parts)
 
 
+def received(body: bytes, receive: Receive) -> Receive:
+    """As ``receive``, of which this whole body was read."""
+    left: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def again() -> Message:
+        return left.pop() if left else await receive()
+
+    return again
+
+
 def header(headers: Iterable[tuple[bytes, bytes]], wanted: bytes) -> str | None:
     return next((value.decode("latin-1") for name, value in headers if name.lower() == wanted), None)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 import socket
 from collections.abc import AsyncIterator, Mapping
@@ -21,6 +22,7 @@ expired, or the process has renewed it."""
 UNSETTLED_SECONDS = 10.0
 """Seconds after a failure of the store during which missing entries prove nothing: sessions and processes may not have
 been stored."""
+MARK_LENGTH = 16
 ANY = frozenset({"", "0.0.0.0", "::"})  # noqa: S104
 
 
@@ -98,6 +100,10 @@ class Peers:
         """Whether this is the id of another process that lives, as far as is known here; the store is not asked."""
         return key in self._alive and key != self.me.id
 
+    def marked(self, mark: str) -> Replica | None:
+        """The other process with this mark."""
+        return next((each for each in self.others if mark_of(each) == mark), None)
+
     def store_failed(self) -> None:
         self.store_answers = False
         self._unsettled_until = self._clock.monotonic() + UNSETTLED_SECONDS
@@ -126,6 +132,11 @@ class Peers:
         while True:
             await asyncio.sleep(BEAT_SECONDS)
             await self.beat()
+
+
+def mark_of(replica: Replica) -> str:
+    """What strangers may know of a process: its id is known to processes alone."""
+    return hashlib.sha256(f"mark of {replica.id}".encode()).hexdigest()[:MARK_LENGTH]
 
 
 def address(configured: str | None, host: str, port: int) -> str:

@@ -191,7 +191,7 @@ class ServerResources:
         connected anew are read again: clients are told of what changed. Nobody watches any more what was watched at a
         server that is gone."""
         offering: dict[Kind, Sequence[str]] = vars(self).get("_offering", {})  # of most users there are none
-        changed = {kind: now for kind, before in offering.items() if (now := self._names(kind)) != before}
+        changed = {kind: names for kind, before in offering.items() if (names := self._names(kind)) != before}
         offering.update(changed)
         for announcer in {self._announcer(kind) for kind in changed}:
             self._start(announcer.tell_all())

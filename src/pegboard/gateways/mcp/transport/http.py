@@ -19,9 +19,9 @@ from pegboard.caller_limits import ANYONE, RateLimitReached
 from pegboard.errors import ConfigError, PegboardError
 from pegboard.gateways.issuer import IssuerUnavailable
 from pegboard.gateways.mcp.attach.serve_discovery import has_proof
-from pegboard.gateways.mcp.cluster.forwarder import FORWARDED, Forwarder
-from pegboard.gateways.mcp.cluster.http_messages import header
-from pegboard.gateways.mcp.cluster.peers import Peers
+from pegboard.gateways.mcp.cluster.forwarder import FORWARDED, Forwarder, ForwardOutcome
+from pegboard.gateways.mcp.cluster.http_messages import ReplayableBody, header, received
+from pegboard.gateways.mcp.cluster.peers import Peers, mark_of
 from pegboard.gateways.mcp.cluster.session_affinity import SessionAffinity
 from pegboard.gateways.mcp.cluster.session_recovery import SESSION, SessionRecovery
 from pegboard.gateways.mcp.gateway.gateway import Gateway
@@ -72,6 +72,7 @@ class HttpDoor:
         self._health = health
         self._peers = peers
         self._forwarder = Forwarder(peers) if peers else None
+        host.sign_ins.mark = mark_of(peers.me) if peers else ""
         ours = [urlsplit(peers.me.url).hostname or ""] if peers else []
         self.security = guard(host.settings.host, (*host.settings.allowed_hosts, *ours), host.settings.allowed_origins)
         self._guard = TransportSecurityMiddleware(self.security)
@@ -113,8 +114,7 @@ class HttpDoor:
             return self._metadata(path)
         if path != PATH and not path.startswith(f"{PATH}/"):
             if sign_in_pages.is_page(path) and self._host.settings.has_users:
-                body = await sign_in_pages.form(receive) if scope["method"] == "POST" else b""
-                return sign_in_pages.answer(scope, self._host.sign_ins.returns, body)
+                return await self._sign_in_page(scope, receive, send)
             remedy = f"MCP is at {PATH}; models are served if [llm] is configured."
             return _error(ConfigError(f"Nothing is served at {path or '/'!r}.", remedy=remedy), 404)
         request = Request(scope)
@@ -145,6 +145,18 @@ class HttpDoor:
         with busy:
             await endpoint.app(told, receive, send)
         return None
+
+    async def _sign_in_page(self, scope: Scope, receive: Receive, send: Send) -> Response | None:
+        """A page of a sign-in, from the process in which that is under way. None if it was sent."""
+        body = await sign_in_pages.form(receive)
+        if self._peers is not None and self._forwarder is not None and len(body) < sign_in_pages.LONGEST_FORM:
+            there = self._peers.marked(sign_in_pages.mark(scope))
+            if there is not None and header(scope["headers"], FORWARDED) is None:
+                replay = ReplayableBody(received(body, receive))
+                if await self._forwarder.forward(there, scope, replay, send) is ForwardOutcome.ANSWERED:
+                    return None
+                self._peers.lost(there)
+        return sign_in_pages.answer(scope, self._host.sign_ins.returns, body)
 
     def _is_counted(self, scope: Scope) -> bool:
         """Whether the process that forwarded this request has counted it. No client knows the id of a process."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 import secrets
 from collections.abc import Mapping
 from urllib.parse import parse_qs, parse_qsl
@@ -24,10 +25,20 @@ HEADERS = {
 SEEN = "pegboard_sign_in_page"
 """The cookie of a browser that has seen such a page."""
 LONGEST_FORM = 4096
+MARKED = re.compile(r"(\w+)\.[\w-]+", re.ASCII)
+"""A page's number, or a cookie, with the mark of its process."""
 
 
 def is_page(path: str) -> bool:
     return path == CALLBACK or path.startswith(f"{PAGE}/")
+
+
+def mark(scope: Scope) -> str:
+    """The mark of the process whose page is wanted; empty if that is of no matter."""
+    path = scope["path"]
+    found = Request(scope).cookies.get(COOKIE, "") if path == CALLBACK else path.removeprefix(f"{PAGE}/")
+    marked = MARKED.fullmatch(found)
+    return marked.group(1) if marked else ""
 
 
 async def form(receive: Receive) -> bytes:
