@@ -178,8 +178,10 @@ async def test_that_a_server_cannot_be_reached_is_an_error_of_the_request(pools:
 
 @dataclass
 class Slow:
-    """A server that answers a call when it is ``free``, and reads no large request. ``came``: a call is there."""
+    """A server that answers a call when it is ``free``, and reads no large request. ``came``: a call is there.
+    ``shakes_hands``: it is of the handshake era."""
 
+    shakes_hands: bool = False
     free: asyncio.Event = field(default_factory=asyncio.Event)
     came: asyncio.Event = field(default_factory=asyncio.Event)
     server: asyncio.Server | None = None
@@ -202,6 +204,10 @@ class Slow:
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One request for each connection."""
         head = await reader.readuntil(b"\r\n\r\n")
+        if not head.startswith(b"POST"):
+            writer.write(b"HTTP/1.1 405 Method Not Allowed\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+            writer.close()
+            return
         size = int(head.lower().partition(b"content-length:")[2].split()[0])
         if size > LARGE:
             await self.free.wait()
@@ -210,8 +216,10 @@ class Slow:
             if message["method"] == "tools/call":
                 self.came.set()
                 await self.free.wait()
-            said = ABOUT.get(message["method"], {"content": []}) | ENVELOPE
-            whole = {"jsonrpc": "2.0", "id": message["id"], "result": said}
+            said: dict[str, Any] = {"result": ABOUT.get(message["method"], {"content": []}) | ENVELOPE}
+            if self.shakes_hands and message["method"] == "server/discover":
+                said = {"error": {"code": types.METHOD_NOT_FOUND, "message": "Method not found"}}
+            whole = {"jsonrpc": "2.0", "id": message.get("id")} | said
             writer.write(answer(json.dumps(whole).encode(), JSON, b"connection: close"))
         writer.close()
 
@@ -219,6 +227,11 @@ class Slow:
 LARGE = 1_000_000
 ENVELOPE = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 ABOUT: dict[str, dict[str, Any]] = {
+    "initialize": {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {"tools": {}},
+        "serverInfo": {"name": "slow", "version": "1"},
+    },
     "server/discover": {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}},
     "tools/list": {"tools": [{"name": "wait", "inputSchema": {"type": "object"}}]},
 }
@@ -245,10 +258,11 @@ async def test_a_request_that_cannot_be_sent_fails_no_other(
     assert not sent.ended.is_set()
 
 
+@pytest.mark.parametrize("shakes_hands", [False, True])
 async def test_a_server_that_cannot_be_reached_keeps_its_calls_and_is_connected_anew_after_them(
-    fleet_of: Callable[..., Fleet],
+    fleet_of: Callable[..., Fleet], shakes_hands: bool
 ) -> None:
-    slow, wait = Slow(), ToolId("slow", "wait")
+    slow, wait = Slow(shakes_hands=shakes_hands), ToolId("slow", "wait")
     async with (
         slow.listening() as url,
         fleet_of(ServerSpec(name="slow", url=url), health_timeout=60.0) as fleet,

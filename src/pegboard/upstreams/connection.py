@@ -36,7 +36,7 @@ from pegboard.upstreams.error_text import (
 )
 from pegboard.upstreams.extension_requests import AnyNotification, client_extensions
 from pegboard.upstreams.fleet_options import FleetOptions
-from pegboard.upstreams.http_transport import SIGN_IN, opened_client, session_streams
+from pegboard.upstreams.http_transport import NOT_REACHED, SIGN_IN, opened_client, session_streams
 from pegboard.upstreams.message_streams import MonitoredStream, SendableMessages
 from pegboard.upstreams.raw_requests import AnyRequest, ParameterHeaders, send_client_capabilities, untouched
 from pegboard.upstreams.server_lists import read_listing
@@ -279,9 +279,17 @@ class Connection:
                 except HandshakeEra:
                     mode, refused = "legacy", http.discovery_refused
         async with http_client() as http:
-            http.discovery_refused = refused
+            http.discovery_refused, http.fails_alone = refused, self._doubted
             async with self._made(self._monitored(session_streams(url, http, limits)), mode) as client:
                 yield client
+
+    def _doubted(self, error: Exception) -> bool:
+        """Check a server of the handshake era that could not be reached; false before it has listed its tools."""
+        if self._tasks is None or not isinstance(self._watched, MonitoredStream):
+            return False
+        self._watched.unreached = error
+        self.check_alive()
+        return True
 
     def _made(self, transport: AbstractAsyncContextManager[TransportStreams], mode: str) -> Client:
         return Client(
@@ -343,15 +351,19 @@ class Connection:
                 self._found_dead(watched)
                 break
             await anyio.sleep(CHECK_PAUSE)
+        else:
+            watched.unreached = None
         self._is_doubted = False
 
     def _found_dead(self, watched: MonitoredStream | StatelessDispatcher) -> None:
-        unreached = watched.unreached if isinstance(watched, StatelessDispatcher) else None
+        unreached = watched.unreached
         if unreached is None:
             seconds = self._conditions.health_timeout
             watched.broken = f"A call timed out, and then it did not respond for {seconds:g} s."
         elif isinstance(watched, StatelessDispatcher):
-            watched.error = unreached
+            watched.error = watched.unreached
+        else:
+            watched.broken = described(unreached)
         watched.ended.set()
 
     def _ended_signed_out(self, error: Exception) -> ConnectionEnd | None:
@@ -423,6 +435,8 @@ async def answers(client: Client, watched: MonitoredStream | StatelessDispatcher
     except TimeoutError:
         return watched.heard > heard
     except MCPError as error:
+        if error.message == NOT_REACHED and isinstance(watched, MonitoredStream):  # where such errors count as heard
+            return False
         return error.code not in NO_SIGN_OF_LIFE or watched.heard > heard + 1
     except ValidationError:
         return True

@@ -7,7 +7,7 @@ import asyncio
 import json
 import logging
 import zlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import partial
 from typing import Any
@@ -123,7 +123,7 @@ async def event_stream(
 class ServerClient(httpx2.AsyncClient):
     """Turns a bad answer into an error of the call that waits for it; the SDK would end every call of the session.
 
-    A failure to connect still ends the session of a server that has sessions.
+    A failure to connect still ends the session, unless ``fails_alone`` says of it that it is one of the request alone.
     """
 
     def __init__(
@@ -152,6 +152,7 @@ class ServerClient(httpx2.AsyncClient):
         self.discovery_refused = False
         """Whether the server has refused to introduce itself for want of a token."""
         self._lists = ListRequests()
+        self.fails_alone: Callable[[Exception], bool] = lambda error: False
 
     def _init_transport(self, *options: Any, **named: Any) -> httpx2.AsyncBaseTransport:
         make = partial(super()._init_transport, *options, **named)
@@ -175,6 +176,11 @@ class ServerClient(httpx2.AsyncClient):
                 raise
             logger.info("No answer came: %r", error)
             return _error(BAD_GATEWAY, types.CONNECTION_CLOSED, NO_ANSWER, request)
+        except UNSENT as error:
+            if request.method != "POST" or not _asked_in(request.content)[0] or not self.fails_alone(error):
+                raise
+            logger.info("A server could not be reached: %r", error)
+            return _error(BAD_GATEWAY, types.CONNECTION_CLOSED, NOT_REACHED, request)
         except TokenNotRenewed:
             return _error(UNAUTHORIZED, types.INVALID_REQUEST, NOT_RENEWED, request)
         try:
@@ -458,6 +464,8 @@ LOST = (
     httpx2.RemoteProtocolError,
 )
 """Errors of one request, of which it is not known whether the server carried it out."""
+UNSENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError)
+"""Errors before a request is sent."""
 SHORTENED: Mapping[str, type[_ShortLists]] = {"application/json": _ShortLists, EVENTS: _ShortEvents}
 CHECKED: Mapping[str, type[_Checked]] = {"application/json": _Whole, EVENTS: _Events}
 

@@ -45,6 +45,8 @@ class MonitoredStream:
         self.garbage = ""
         self.broken = ""
         """The message after which nothing more can be read, as text."""
+        self.unreached: Exception | None = None
+        """Why a request could not be sent, until the server is reached again."""
         self._unread = 0
 
     async def receive(self) -> SessionMessage | Exception:

@@ -40,7 +40,7 @@ from pydantic import BaseModel
 from pegboard.flags import Flag
 from pegboard.upstreams.call_spans import note_request_id
 from pegboard.upstreams.http_pools import HttpPools
-from pegboard.upstreams.http_transport import NO_ANSWER, NOT_REACHED
+from pegboard.upstreams.http_transport import NO_ANSWER, NOT_REACHED, UNSENT
 from pegboard.upstreams.limits import UpstreamLimits
 from pegboard.upstreams.message_streams import can_be_sent, unsendable
 from pegboard.upstreams.raw_requests import is_traced
@@ -48,8 +48,6 @@ from pegboard.upstreams.raw_requests import is_traced
 LOGGER = logging.getLogger(__name__)
 
 CLOSED = "Connection closed"
-UNSENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError)
-"""Errors before a request is sent."""
 MOST_OPEN = 100
 """Messages on the stream of one request that are being passed on; no more are read meanwhile."""
 PROGRESS = "notifications/progress"
