@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -18,6 +19,8 @@ from pegboard.upstreams.server_lists import why_unkept
 LOGGER = logging.getLogger(__name__)
 
 MOST_PAGES = 1000
+MOST_WARNED, NAME_CHARACTERS = 1000, 200
+"""Names of which it is remembered that they are left out, and how much of each is shown."""
 
 Kind = Literal["resources", "resourceTemplates", "prompts", "skills"]
 
@@ -90,7 +93,13 @@ def _kept(server: str, kind: Kind, items: Sequence[JsonObject]) -> Sequence[Json
     for item in items:
         name = str(item.get(KINDS[kind].identity, ""))
         if reason := why_unkept(name):
-            LOGGER.warning("Of %s of server %s, %s is left out: %s", kind, server, ascii(name), reason)
+            _warn(server, kind, ascii(name)[:NAME_CHARACTERS], reason)
         else:
             kept.append(item)
     return kept
+
+
+@lru_cache(maxsize=MOST_WARNED)
+def _warn(server: str, kind: Kind, name: str, reason: str) -> None:
+    """Once for each, as all gateways read the lists, and again from time to time."""
+    LOGGER.warning("Of %s of server %s, %s is left out: %s", kind, server, name, reason)
