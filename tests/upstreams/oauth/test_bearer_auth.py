@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import httpx2
 import pytest
 
 from pegboard.clock import SYSTEM_CLOCK
@@ -13,7 +15,10 @@ from pegboard.errors import UpstreamError
 from pegboard.settings import Settings
 from pegboard.settings.oauth_settings import OAuthSettings
 from pegboard.settings.server_spec import ServerSpec
+from pegboard.testing import FakeClock
 from pegboard.upstreams import Fleet
+from pegboard.upstreams.oauth import bearer_auth
+from pegboard.upstreams.oauth.challenges import TokenNotRenewed
 from pegboard.upstreams.oauth.credentials import CredentialKey
 from pegboard.upstreams.oauth.oauth_login import login
 from pegboard.upstreams.oauth.sign_ins import SignIns
@@ -111,3 +116,42 @@ async def test_a_revoked_refresh_token_puts_the_server_back_to_waiting(
         await sign_in(server, sign_ins)
         await until(lambda: state(fleet) == "ready")
         assert (await control(server))["asked"]["register"] == 1
+
+
+async def test_renewals_at_once_need_no_thread_that_another_one_holds(
+    authorization: Callable[..., str], resource: Callable[..., str], signed_in: Callable[..., Any], settings: Settings
+) -> None:
+    """The address of an authorization server is resolved in a thread of the event loop, of which there are few."""
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(2))
+    url, users = resource(authorization()), ("ann", "bob", "eve")
+    made = await asyncio.gather(*(signed_in(url, user=user) for user in users))
+    sign_ins = SignIns(settings, FakeClock(SYSTEM_CLOCK.time() + 86_400))
+    for each in made:
+        sign_ins.store.write(each)
+
+    async def token_of(user: str) -> str:
+        auth = sign_ins.auth(spec_of(url), user)
+        assert auth is not None
+        request = await anext(auth.async_auth_flow(httpx2.Request("POST", f"{url}/mcp")))
+        return request.headers["authorization"].removeprefix("Bearer ")
+
+    async with asyncio.timeout(20):
+        tokens = await asyncio.gather(*(token_of(user) for user in users))
+    assert len({*tokens, *(each.tokens.access_token for each in made)}) == 6
+
+
+async def test_an_authorization_server_that_never_ends_its_answer_holds_a_renewal_up_for_a_limited_time(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, server: str
+) -> None:
+    async def endless(*_old: object, **_options: object) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(bearer_auth, "renewed", endless)
+    monkeypatch.setattr(bearer_auth, "RENEW_SECONDS", 0.1)
+    signed = SignIns(settings, SYSTEM_CLOCK)
+    await sign_in(server, signed)
+    auth = SignIns(settings, FakeClock(SYSTEM_CLOCK.time() + 86_400)).auth(spec_of(server))
+    assert auth is not None
+    with pytest.raises(TokenNotRenewed):
+        async with asyncio.timeout(20):
+            await anext(auth.async_auth_flow(httpx2.Request("POST", f"{server}/mcp")))

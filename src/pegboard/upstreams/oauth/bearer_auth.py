@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator
+from functools import partial
 
 import httpx2
 
@@ -16,7 +17,7 @@ from pegboard.flags import Flag
 from pegboard.protocols import Clock
 from pegboard.settings.oauth_settings import OAuthSettings
 from pegboard.upstreams.oauth.challenges import FORBIDDEN, UNAUTHORIZED, TokenNotRenewed, wanted_scopes
-from pegboard.upstreams.oauth.credential_store import CredentialStore
+from pegboard.upstreams.oauth.credential_store import CredentialStore, in_lock_thread
 from pegboard.upstreams.oauth.credentials import CredentialKey, OAuthCredentials
 from pegboard.upstreams.oauth.oauth_login import login
 from pegboard.upstreams.oauth.token_requests import SignInEnded, renewed
@@ -30,6 +31,8 @@ LOOK_SECONDS = 1.0
 RETRY_SECONDS = 30.0
 """Least time between two attempts of a client to sign in by itself, or to renew a token after a failure: an
 authorization server must not be flooded."""
+RENEW_SECONDS = 45.0
+"""Most time of a renewal: less than others wait for its lock."""
 
 
 class BearerAuth(httpx2.Auth):
@@ -138,7 +141,7 @@ class BearerAuth(httpx2.Auth):
             if self._rests():
                 return self._still(old)
             try:
-                new = await asyncio.to_thread(self._renew_alone, old, asyncio.get_running_loop())
+                new = await in_lock_thread(partial(self._renew_alone, old, asyncio.get_running_loop()))
             except (PegboardError, httpx2.HTTPError) as error:
                 self._failed = self._clock.monotonic()
                 LOGGER.warning("Server %s: its token cannot be renewed now: %s", self._key.server, type(error).__name__)
@@ -154,10 +157,14 @@ class BearerAuth(httpx2.Auth):
                 return stored
             if stored.ended:
                 return stored
+            renewing = asyncio.run_coroutine_threadsafe(self._renewed(stored), loop)
             try:
-                new = asyncio.run_coroutine_threadsafe(self._renewed(stored), loop).result()
+                new = renewing.result(RENEW_SECONDS)
             except SignInEnded as refusal:
                 return self._end_alone(stored, refusal)
+            except TimeoutError:
+                renewing.cancel()
+                raise httpx2.ReadTimeout("the authorization server does not answer in time") from None
             self._store.write(new)
             return new
 
@@ -240,7 +247,7 @@ class BearerAuth(httpx2.Auth):
             return new is not None and new is not credentials
         async with self._renewal:
             try:
-                wanting = await asyncio.to_thread(self._want_alone, scopes)
+                wanting = await in_lock_thread(partial(self._want_alone, scopes))
             except (PegboardError, OSError) as error:
                 LOGGER.warning("Server %s: what it wants cannot be stored: %s", self._key.server, error)
                 wanting = None if self._credentials is None else _wanting(self._credentials, scopes)

@@ -5,15 +5,18 @@ A file beside them says what may be shown, and its time of change tells other pr
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import os
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from cryptography.fernet import Fernet, InvalidToken
 from filelock import FileLock, Timeout
@@ -32,7 +35,10 @@ KEY_FILE = "credentials.key"
 FOLDER = "credentials"
 PRIVATE, PRIVATE_FOLDER = 0o600, 0o700
 LOCK_SECONDS = 60.0
+MOST_THREADS = 32
+"""Locks that are held or waited for at once in this process."""
 
+T = TypeVar("T")
 Place = Literal["keyring", "file"]
 
 
@@ -148,6 +154,18 @@ class CredentialStore:
                 "The key that encrypts credentials is not valid.",
                 remedy=f"Correct {KEY_VARIABLE}, or remove {str(self._key_file)!r} and sign in again.",
             ) from error
+
+
+async def in_lock_thread(work: Callable[[], T]) -> T:
+    """Do what takes a `lock` in a thread for that: a renewal needs a free one of the event loop's own meanwhile, to
+    resolve an address."""
+    return await asyncio.get_running_loop().run_in_executor(_threads(os.getpid()), work)
+
+
+@cache
+def _threads(_pid: int) -> ThreadPoolExecutor:
+    """Of this process: threads do not come along into a child process."""
+    return ThreadPoolExecutor(MOST_THREADS, thread_name_prefix="pegboard-credentials")
 
 
 def _name(key: CredentialKey) -> str:
