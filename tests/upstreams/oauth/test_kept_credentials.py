@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
@@ -14,8 +15,9 @@ from pegboard.settings.oauth_settings import OAuthSettings
 from pegboard.testing import FakeClock
 from pegboard.upstreams.oauth import bearer_auth
 from pegboard.upstreams.oauth.bearer_auth import BearerAuth
+from pegboard.upstreams.oauth.challenges import TokenNotRenewed
 from pegboard.upstreams.oauth.credential_store import CredentialStore
-from pegboard.upstreams.oauth.credentials import OAuthCredentials
+from pegboard.upstreams.oauth.credentials import CredentialKey, OAuthCredentials
 from pegboard.upstreams.oauth.token_requests import SignInEnded
 
 URL = "https://signed.example/mcp"
@@ -146,3 +148,47 @@ async def test_what_a_server_wanted_is_kept_by_a_renewal_that_knows_nothing_of_i
     kept = store.read(first.key)
     assert kept is not None
     assert (kept.tokens.refresh_token, kept.wanted) == ("R2", ("write",))
+
+
+async def test_tokens_that_cannot_be_stored_are_used_and_renewed_all_the_same(
+    auth: BearerAuth, store: CredentialStore, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown: list[str | None] = []
+    write = store.write
+
+    async def renewed(old: OAuthCredentials, **_options: object) -> OAuthCredentials:
+        shown.append(old.tokens.refresh_token)
+        return credentials(len(shown) + 1, clock)
+
+    def full(_credentials: OAuthCredentials) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(bearer_auth, "renewed", renewed)
+    monkeypatch.setattr(store, "write", full)
+    clock.advance(LIFETIME - 1)
+    _, request = await begun(auth)
+    assert request.headers["Authorization"] == "Bearer A2"
+
+    monkeypatch.setattr(store, "write", write)
+    clock.advance(LIFETIME - 1)
+    _, request = await begun(auth)
+    kept = store.read(credentials(1, clock).key)
+    assert request.headers["Authorization"] == "Bearer A3"
+    assert shown == ["R1", "R2"]
+    assert kept is not None
+    assert kept.tokens.refresh_token == "R3"
+
+
+async def test_a_lock_that_cannot_be_written_ends_no_request_while_the_token_holds(
+    auth: BearerAuth, store: CredentialStore, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read_only(_key: CredentialKey) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(store, "lock", read_only)
+    clock.advance(LIFETIME - 1)
+    _, request = await begun(auth)
+    assert request.headers["Authorization"] == "Bearer A1"
+    clock.advance(2)
+    with pytest.raises(TokenNotRenewed):
+        await begun(auth)

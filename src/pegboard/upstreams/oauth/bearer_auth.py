@@ -55,6 +55,8 @@ class BearerAuth(httpx2.Auth):
         self._last_secrets: set[str] = set()
         self._credentials: OAuthCredentials | None = None
         self._stamp = 0
+        self._unstored: tuple[int, OAuthCredentials] | None = None
+        """Credentials that could not be stored, and the stamp of those that they replace."""
         self._looked: float | None = None
         self._failed: float | None = None
         self._unproven: float | None = None
@@ -142,7 +144,7 @@ class BearerAuth(httpx2.Auth):
                 return self._still(old)
             try:
                 new = await in_lock_thread(partial(self._renew_alone, old, asyncio.get_running_loop()))
-            except (PegboardError, httpx2.HTTPError) as error:
+            except (PegboardError, httpx2.HTTPError, OSError) as error:
                 self._failed = self._clock.monotonic()
                 LOGGER.warning("Server %s: its token cannot be renewed now: %s", self._key.server, type(error).__name__)
                 return self._still(old)
@@ -152,10 +154,8 @@ class BearerAuth(httpx2.Auth):
     def _renew_alone(self, old: OAuthCredentials, loop: asyncio.AbstractEventLoop) -> OAuthCredentials | None:
         """In a thread, because the lock between processes blocks. Another process may have been faster."""
         with self._store.lock(self._key):
-            stored = self._store.read(self._key)
-            if stored is None or stored.tokens.access_token != old.tokens.access_token:
-                return stored
-            if stored.ended:
+            stored = self._stored()
+            if stored is None or stored.ended or stored.tokens.access_token != old.tokens.access_token:
                 return stored
             renewing = asyncio.run_coroutine_threadsafe(self._renewed(stored), loop)
             try:
@@ -165,12 +165,18 @@ class BearerAuth(httpx2.Auth):
             except TimeoutError:
                 renewing.cancel()
                 raise httpx2.ReadTimeout("the authorization server does not answer in time") from None
-            self._store.write(new)
+            self._write(new)
             return new
+
+    def _stored(self) -> OAuthCredentials | None:
+        """Those that count now: what is stored, or what could not be stored in its place."""
+        if self._unstored is not None and self._unstored[0] == self._store.stamp(self._key):
+            return self._unstored[1]
+        return self._store.read(self._key)
 
     def _end_alone(self, refused: OAuthCredentials, refusal: SignInEnded) -> OAuthCredentials | None:
         """Mark them as ended, unless somebody has signed in meanwhile. In a thread that has the lock."""
-        stored = self._store.read(self._key)
+        stored = self._stored()
         if stored is None or stored.tokens.access_token != refused.tokens.access_token:
             return stored
         LOGGER.warning("Server %s: %s Run `pegboard login %s`.", self._key.server, refusal, self._key.server)
@@ -219,6 +225,9 @@ class BearerAuth(httpx2.Auth):
             self._store.write(credentials)
         except (PegboardError, OSError) as error:
             LOGGER.warning("Server %s: its credentials cannot be stored: %s", self._key.server, error)
+            self._unstored = self._store.stamp(self._key), credentials
+        else:
+            self._unstored = None
 
     def _take(self, credentials: OAuthCredentials | None) -> None:
         self._credentials = credentials
@@ -257,7 +266,7 @@ class BearerAuth(httpx2.Auth):
     def _want_alone(self, scopes: tuple[str, ...]) -> OAuthCredentials | None:
         """In a thread, as `_renew_alone`: of what is stored now, because old tokens must not come back."""
         with self._store.lock(self._key):
-            stored = self._store.read(self._key)
+            stored = self._stored()
             if stored is None:
                 return None
             new = _wanting(stored, scopes)
