@@ -11,14 +11,19 @@ import httpx2
 import pytest
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 
+from pegboard.apps.cli import logout
+from pegboard.settings import Settings
 from pegboard.settings.oauth_settings import OAuthSettings
+from pegboard.settings.server_spec import ServerSpec
 from pegboard.testing import FakeClock
-from pegboard.upstreams.oauth import bearer_auth
+from pegboard.upstreams.oauth import bearer_auth, oauth_login
 from pegboard.upstreams.oauth.bearer_auth import BearerAuth
 from pegboard.upstreams.oauth.challenges import TokenNotRenewed
 from pegboard.upstreams.oauth.credential_store import CredentialStore
 from pegboard.upstreams.oauth.credentials import CredentialKey, OAuthCredentials
+from pegboard.upstreams.oauth.sign_ins import SignIns
 from pegboard.upstreams.oauth.token_requests import SignInEnded
+from signers import Signer
 
 URL = "https://signed.example/mcp"
 LIFETIME = 3600.0
@@ -192,3 +197,59 @@ async def test_a_lock_that_cannot_be_written_ends_no_request_while_the_token_hol
     clock.advance(2)
     with pytest.raises(TokenNotRenewed):
         await begun(auth)
+
+
+@pytest.mark.parametrize("locked", [True, False], ids=["a sign-in", "a writer without the lock"])
+async def test_a_renewal_does_not_replace_a_sign_in_of_meanwhile(
+    auth: BearerAuth, store: CredentialStore, clock: FakeClock, monkeypatch: pytest.MonkeyPatch, locked: bool
+) -> None:
+    sign_ins, signing = SignIns(Settings(), clock), []
+    sign_ins._store = store
+
+    async def signed_in(*_given: object, **_options: object) -> OAuthCredentials:
+        return credentials(3, clock)
+
+    async def renewed(_old: OAuthCredentials, **_options: object) -> OAuthCredentials:
+        if locked:
+            signing.append(asyncio.create_task(sign_ins.sign_in(ServerSpec(name="signed", url=URL), Signer().person())))
+            await asyncio.sleep(0.2)
+        else:
+            store.write(credentials(3, clock))
+        return credentials(2, clock)
+
+    monkeypatch.setattr(oauth_login, "login", signed_in)
+    monkeypatch.setattr(bearer_auth, "renewed", renewed)
+    clock.advance(LIFETIME - 1)
+    await begun(auth)
+    await asyncio.gather(*signing)
+
+    kept = store.read(credentials(1, clock).key)
+    assert kept is not None
+    assert kept.tokens.refresh_token == "R3"
+
+
+@pytest.mark.parametrize("locked", [True, False], ids=["a logout", "a writer without the lock"])
+async def test_a_renewal_does_not_bring_back_a_sign_in_that_was_removed_meanwhile(
+    auth: BearerAuth, store: CredentialStore, clock: FakeClock, monkeypatch: pytest.MonkeyPatch, locked: bool
+) -> None:
+    removing: list[asyncio.Task[bool]] = []
+
+    async def renewed(_old: OAuthCredentials, **_options: object) -> OAuthCredentials:
+        if locked:
+            removing.append(asyncio.create_task(asyncio.to_thread(removed, store)))
+            await asyncio.sleep(0.2)
+        else:
+            store.delete(credentials(1, clock).key)
+        return credentials(2, clock)
+
+    monkeypatch.setattr(bearer_auth, "renewed", renewed)
+    clock.advance(LIFETIME - 1)
+    await begun(auth)
+    await asyncio.gather(*removing)
+
+    assert store.read(credentials(1, clock).key) is None
+
+
+def removed(store: CredentialStore) -> bool:
+    """By `pegboard logout`."""
+    return asyncio.run(logout._end(store, store.all()[0], private=False))

@@ -81,10 +81,11 @@ async def _end(store: CredentialStore, summary: CredentialSummary, *, private: b
     """Whether the tokens were revoked."""
     from pegboard.upstreams.oauth.token_requests import revoke
 
-    try:
-        credentials = store.read(summary.key)
-    except PegboardError:
-        credentials = None
-    revoked = credentials is not None and await revoke(credentials, private=private)
-    store.delete(summary.key)
+    with store.lock(summary.key):  # a renewal that is under way would bring them back
+        try:
+            credentials = store.read(summary.key)
+        except PegboardError:
+            credentials = None
+        revoked = credentials is not None and await revoke(credentials, private=private)
+        store.delete(summary.key)
     return revoked

@@ -165,8 +165,18 @@ class BearerAuth(httpx2.Auth):
             except TimeoutError:
                 renewing.cancel()
                 raise httpx2.ReadTimeout("the authorization server does not answer in time") from None
-            self._write(new)
-            return new
+            return self._keep(new, stored)
+
+    def _keep(self, new: OAuthCredentials, old: OAuthCredentials) -> OAuthCredentials | None:
+        """Store the new ones, unless somebody has signed in or out meanwhile. Those that count then."""
+        try:
+            stored = self._stored()
+        except (PegboardError, OSError):  # the old ones are of no use any more
+            stored = old
+        if stored is None or stored.tokens.access_token != old.tokens.access_token:
+            return stored
+        self._write(new)
+        return new
 
     def _stored(self) -> OAuthCredentials | None:
         """Those that count now: what is stored, or what could not be stored in its place."""
@@ -176,13 +186,11 @@ class BearerAuth(httpx2.Auth):
 
     def _end_alone(self, refused: OAuthCredentials, refusal: SignInEnded) -> OAuthCredentials | None:
         """Mark them as ended, unless somebody has signed in meanwhile. In a thread that has the lock."""
-        stored = self._stored()
-        if stored is None or stored.tokens.access_token != refused.tokens.access_token:
-            return stored
-        LOGGER.warning("Server %s: %s Run `pegboard login %s`.", self._key.server, refusal, self._key.server)
-        ended = stored.model_copy(update={"ended": True})
-        self._write(ended)
-        return ended
+        ended = refused.model_copy(update={"ended": True})
+        kept = self._keep(ended, refused)
+        if kept is ended:
+            LOGGER.warning("Server %s: %s Run `pegboard login %s`.", self._key.server, refusal, self._key.server)
+        return kept
 
     async def _renewed(self, old: OAuthCredentials) -> OAuthCredentials:
         return await renewed(old, now=self._clock.time(), private=self._settings.private_addresses)

@@ -90,6 +90,11 @@ class CredentialStore:
         _write_private(self._path(key, ".json"), summary.model_dump_json(indent=2).encode())
         return summary
 
+    def keep(self, credentials: OAuthCredentials) -> CredentialSummary:
+        """`write` those of a sign-in, after a renewal that is under way."""
+        with self.lock(credentials.key):
+            return self.write(credentials)
+
     def delete(self, key: CredentialKey) -> bool:
         """Whether there were credentials."""
         path = self._path(key, ".json")
@@ -107,7 +112,7 @@ class CredentialStore:
 
     @contextmanager
     def lock(self, key: CredentialKey) -> Iterator[None]:
-        """Held by the one process that renews these tokens: most refresh tokens work only once.
+        """Held by the one process that renews, replaces or removes these tokens: most refresh tokens work only once.
 
         Raises PegboardError if another process does not let go of it.
         """
@@ -116,7 +121,7 @@ class CredentialStore:
             with FileLock(self._path(key, ".lock"), timeout=LOCK_SECONDS):
                 yield
         except Timeout as error:
-            raise PegboardError("Another process is renewing the token, and does not finish.") from error
+            raise PegboardError("Another process is renewing or removing the token, and does not finish.") from error
 
     def _path(self, key: CredentialKey, suffix: str) -> Path:
         return self._folder / (_name(key) + suffix)

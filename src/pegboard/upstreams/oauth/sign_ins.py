@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pegboard.errors import PegboardError
@@ -128,6 +129,7 @@ class SignIns:
 
         ``device``: on another device, whatever the spec says; ``scopes`` are asked for besides the usual ones.
         """
+        from pegboard.upstreams.oauth.credential_store import in_lock_thread
         from pegboard.upstreams.oauth.oauth_login import login
 
         key, oauth = credential_key(spec, user), spec.oauth or OAuthSettings()
@@ -138,7 +140,7 @@ class SignIns:
         except PegboardError:  # the key of the file is lost: they are replaced now
             before = None
         made = await login(key, oauth, person, now=self._clock.time, before=before, scopes=scopes)
-        summary = await asyncio.to_thread(self.store.write, made)
+        summary = await in_lock_thread(partial(self.store.keep, made))
         self.tell(key)
         return summary
 
