@@ -49,6 +49,10 @@ class Origin(Protocol):
         """What the client can be asked."""
         ...
 
+    def token_of(self, user: str) -> str:
+        """The issuer's token with which this user made the request; empty if there is none, or it has its answer."""
+        ...
+
     async def ask(self, request: types.ServerRequest) -> types.InputResponse | types.ErrorData:
         """The client's answer, without a time limit."""
         ...

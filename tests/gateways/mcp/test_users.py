@@ -27,6 +27,8 @@ from pegboard.gateways.mcp.gateway.host import Host
 from pegboard.gateways.mcp.transport.client_input import ClientOrigin
 from pegboard.settings.server_spec import ServerSpec
 from pegboard.upstreams import Upstream
+from pegboard.upstreams.oauth import token_exchange
+from pegboard.upstreams.oauth.token_exchange import ExchangedAuth, ExchangedToken, Subject
 from processes import listening, until
 from signers import AUTHORIZATION, RESOURCE, control
 from upstream_specs import scripted
@@ -250,6 +252,34 @@ async def test_a_renewed_token_is_exchanged_again(opened: Any, authorization: st
         forms = [each for each in (await control(authorization))["forms"] if "subject_token" in each]
         assert len({each["subject_token"] for each in forms}) == 2
         assert {each["resource"] for each in forms} == {forms[0]["resource"]}
+
+
+async def test_each_client_of_a_user_acts_with_its_own_token(opened: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of them may have fewer rights."""
+    got: dict[str, str] = {}
+    used: list[tuple[str, str]] = []
+    exchanged, sign = ExchangedAuth._exchanged, token_exchange.sign
+
+    async def noted(auth: ExchangedAuth, subject: Subject, scopes: tuple[str, ...]) -> ExchangedToken | None:
+        made = await exchanged(auth, subject, scopes)
+        got[made.token if made else ""] = subject.token
+        return made
+
+    def signed(request: httpx2.Request, token: str) -> str:
+        if b'"tools/call"' in request.content:
+            used.append((json.loads(request.content)["params"]["arguments"]["by"], got[token]))
+        return sign(request, token)
+
+    monkeypatch.setattr(ExchangedAuth, "_exchanged", noted)
+    monkeypatch.setattr(token_exchange, "sign", signed)
+    async with opened() as users:
+        tokens = [await users.token("ann"), await users.token("ann")]
+        clients = [await users.client(token=token) for token in tokens]
+        await until_listed(clients[0], "ann")
+        calls = [client.call("whose", by=token) for client, token in zip(clients, tokens, strict=True) for _ in "abcd"]
+        assert set(await asyncio.gather(*calls)) == {"ann"}
+    assert sorted(used) == sorted((token, token) for token in tokens * 4)
+    assert len(got) == 2
 
 
 async def test_what_one_user_is_listed_first_is_no_change_for_another(opened: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import OrderedDict
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 
@@ -21,6 +22,7 @@ from pegboard.upstreams.oauth.credentials import CredentialKey
 from pegboard.upstreams.oauth.guarded_transport import guarded_client
 from pegboard.upstreams.oauth.identity_assertion import ID_JAG, assertion_in, redeemed
 from pegboard.upstreams.oauth.token_requests import client_shown
+from pegboard.upstreams.request_origin import ORIGIN
 
 LOGGER = logging.getLogger(__name__)
 
@@ -29,6 +31,8 @@ ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token"  # noqa: S105
 ID_TOKEN = "urn:ietf:params:oauth:token-type:id_token"  # noqa: S105
 USUAL_LIFETIME = 300.0
 """Seconds for which a token is used whose answer does not say how long it holds."""
+MOST_SUBJECTS = 16
+"""Tokens of one user whose exchanges are remembered."""
 OK = 200
 
 
@@ -73,14 +77,33 @@ class ExchangedToken:
     for."""
 
     token: str = field(repr=False)
-    subject: str = field(repr=False)
     until: float
     scopes: tuple[str, ...] = ()
 
 
+@dataclass(slots=True, kw_only=True)
+class Subject:
+    """One token of a user, what was got for it, and when the last exchange of it was refused; ``not_given`` are the
+    scopes of the last exchange for more that was, and when."""
+
+    token: str = field(repr=False)
+    held: ExchangedToken | None = None
+    failed: float | None = None
+    not_given: tuple[frozenset[str], float] | None = None
+    secrets: set[str] = field(default_factory=set, repr=False)
+
+    def kept(self, now: float, instead_of: ExchangedToken | None) -> ExchangedToken | None:
+        """What was got for it, while it holds."""
+        held = self.held
+        return None if held is None or held is instead_of or now >= held.until else held
+
+
 class ExchangedAuth(httpx2.Auth):
-    """Adds the token of one user for one server to its requests, and gets another one when it ends, when the user
-    presents another token of their own, or when the server wants more scopes (403, `insufficient_scope`)."""
+    """Adds the token of one user for one server to its requests: in exchange for that with which the user made the
+    request, or of requests that nobody made, for the one that the user presented last.
+
+    Another one is got when it ends, and when the server wants more scopes (403, `insufficient_scope`).
+    """
 
     def __init__(self, key: CredentialKey, subjects: SubjectTokens, clock: Clock, settings: OAuthSettings) -> None:
         self._key = key
@@ -89,10 +112,7 @@ class ExchangedAuth(httpx2.Auth):
         self._clock = clock
         self._settings = settings
         self._asserts = settings.grant == "id_jag"
-        self._held: ExchangedToken | None = None
-        self._failed: tuple[str, float] | None = None
-        self._not_given: tuple[str, frozenset[str], float] | None = None
-        """The subject and the scopes of the last exchange for more that was refused, and when."""
+        self._known: OrderedDict[str, Subject] = OrderedDict()
         self._exchange = asyncio.Lock()
         self.secrets: set[str] = set()
         """The tokens that must not appear in a message."""
@@ -103,80 +123,82 @@ class ExchangedAuth(httpx2.Auth):
 
     async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
         """Raises TokenNotRenewed if the authorization server cannot be asked for a token now."""
-        held = await self._fresh() if origin_of(request.url) == self._origin else None
-        if held is None:
+        subject = self._subject() if origin_of(request.url) == self._origin else None
+        held = None if subject is None else await self._fresh(subject)
+        if subject is None or held is None:
             yield request
             return
         sign(request, held.token)
         response = yield request
-        if response.status_code == UNAUTHORIZED and (again := await self._fresh(instead_of=held)) is not None:
+        if response.status_code == UNAUTHORIZED and (again := await self._fresh(subject, instead_of=held)) is not None:
             held = again
             sign(request, held.token)
             response = yield request
-        if response.status_code == FORBIDDEN and (wider := await self._wider(held, wanted_scopes(response))):
+        if response.status_code == FORBIDDEN and (wider := await self._wider(subject, held, wanted_scopes(response))):
             sign(request, wider.token)
             yield request
 
-    async def _fresh(self, instead_of: ExchangedToken | None = None) -> ExchangedToken | None:
-        """A token of the user as they present themselves now; None if they have none that can be exchanged."""
-        subject = self._subjects.of(self._key.user)
-        if not subject:
+    def _subject(self) -> Subject | None:
+        """Two clients of a user may have tokens with different rights: one must not act with those of the other."""
+        origin, user = ORIGIN.get(), self._key.user
+        token = (origin.token_of(user) if origin is not None else "") or self._subjects.of(user)
+        if not token:
             return None
-        if (held := self._kept(subject, instead_of)) is not None:
+        found = self._known.setdefault(token, Subject(token=token))
+        self._known.move_to_end(token)
+        while len(self._known) > MOST_SUBJECTS:
+            self._known.popitem(last=False)
+        return found
+
+    async def _fresh(self, subject: Subject, instead_of: ExchangedToken | None = None) -> ExchangedToken | None:
+        """What holds in exchange for it; None if it cannot be exchanged."""
+        if (held := subject.kept(self._clock.monotonic(), instead_of)) is not None:
             return held
         async with self._exchange:
-            if (held := self._kept(subject, instead_of)) is not None:  # by another request that had the lock
-                return held
             now = self._clock.monotonic()
-            if self._failed is not None and self._failed[0] == subject and now - self._failed[1] < RETRY_SECONDS:
+            if (held := subject.kept(now, instead_of)) is not None:  # by another request that had the lock
+                return held
+            if subject.failed is not None and now - subject.failed < RETRY_SECONDS:
                 return None
             if instead_of is not None:  # the new one may be refused, too: that must not flood the endpoint
-                self._failed = subject, now
-            self._held = await self._exchanged(subject, self._settings.scopes)
-            if self._held is None:
-                self._failed = subject, now
-            return self._held
+                subject.failed = now
+            subject.held = await self._exchanged(subject, self._settings.scopes)
+            if subject.held is None:
+                subject.failed = now
+            return subject.held
 
-    async def _wider(self, held: ExchangedToken, wanted: tuple[str, ...]) -> ExchangedToken | None:
+    async def _wider(self, subject: Subject, held: ExchangedToken, wanted: tuple[str, ...]) -> ExchangedToken | None:
         """A token with these scopes besides those of the refused one; None if it was asked for them already, or the
         authorization server does not give them. Raises TokenNotRenewed if that cannot be asked."""
         if set(wanted) <= set(held.scopes):
             return None
         async with self._exchange:
-            now, known = self._clock.monotonic(), self._held
-            if known is not None and known.subject == held.subject and set(wanted) <= set(known.scopes):
+            now, known = self._clock.monotonic(), subject.held
+            if known is not None and set(wanted) <= set(known.scopes):
                 return known  # by another request that had the lock
             asked = frozenset(wanted)
-            if self._not_given is not None:
-                subject, scopes, at = self._not_given
-                if subject == held.subject and scopes <= asked and now - at < RETRY_SECONDS:
+            if subject.not_given is not None:
+                scopes, at = subject.not_given
+                if scopes <= asked and now - at < RETRY_SECONDS:
                     return None
-            more = tuple(dict.fromkeys((*held.scopes, *wanted)))
-            wider = await self._exchanged(held.subject, more)
+            wider = await self._exchanged(subject, tuple(dict.fromkeys((*held.scopes, *wanted))))
             if wider is None:
-                self._not_given = held.subject, asked, now
+                subject.not_given = asked, now
             else:
-                self._held = wider
+                subject.held = wider
             return wider
 
-    def _kept(self, subject: str, instead_of: ExchangedToken | None) -> ExchangedToken | None:
-        """The token that was got for this subject, while it holds."""
-        held = self._held
-        if held is None or held is instead_of or held.subject != subject:
-            return None
-        return held if self._clock.monotonic() < held.until else None
-
-    async def _exchanged(self, subject: str, scopes: tuple[str, ...]) -> ExchangedToken | None:
+    async def _exchanged(self, subject: Subject, scopes: tuple[str, ...]) -> ExchangedToken | None:
         """None if the authorization server refuses. Raises TokenNotRenewed if it cannot be asked."""
         server, assertion = self._key.server, ""
         try:
-            response = await self._asked(subject, scopes)
+            response = await self._asked(subject.token, scopes)
             if self._asserts and response.status_code == OK:
                 assertion = assertion_in(response) or ""
                 if not assertion:
                     LOGGER.warning("Server %s: the identity provider's answer has no assertion", server)
                     return None
-                self.secrets |= {subject, assertion}
+                self.secrets |= {subject.token, assertion}
                 response = await redeemed(self._key, self._settings, assertion, scopes)
         except (httpx2.HTTPError, PegboardError) as error:
             LOGGER.warning("Server %s: a token cannot be exchanged now: %s", server, type(error).__name__)
@@ -193,11 +215,12 @@ class ExchangedAuth(httpx2.Auth):
             LOGGER.warning("Server %s: a token was exchanged with fewer scopes than it was asked for", server)
             if scopes != self._settings.scopes:
                 return None
+        subject.secrets = {subject.token, answer.access_token, *filter(None, [assertion])}
         self.secrets.clear()
-        self.secrets |= {subject, answer.access_token, *filter(None, [assertion])}
+        self.secrets |= set().union(subject.secrets, *(each.secrets for each in self._known.values()))
         lifetime = USUAL_LIFETIME if answer.expires_in is None else float(answer.expires_in)
         until = self._clock.monotonic() + lifetime - min(AHEAD, lifetime / 2)
-        return ExchangedToken(token=answer.access_token, subject=subject, until=until, scopes=scopes)
+        return ExchangedToken(token=answer.access_token, until=until, scopes=scopes)
 
     async def _asked(self, subject: str, scopes: tuple[str, ...]) -> httpx2.Response:
         """The answer of the token endpoint (RFC 8693, 2.1), which the operator named: it may be a private address."""

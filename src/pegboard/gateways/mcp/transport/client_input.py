@@ -72,6 +72,11 @@ class ClientOrigin:
         said = None if self._ctx is None else self._ctx.session.client_capabilities
         return said or types.ClientCapabilities()
 
+    def token_of(self, user: str) -> str:
+        """A connection that outlives the request must not use its token then."""
+        holder = self.caller.holder
+        return "" if self._ctx is None or holder is None or holder.user != user else holder.token
+
     @property
     def can_be_asked(self) -> bool:
         """Whether the client has declared anything that a server may ask it."""
