@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import logging
 from collections.abc import Callable
@@ -178,6 +179,25 @@ async def test_an_answer_without_end_is_not_read_to_its_end(authorization: Start
     async with guarded_client("notion", f"{at}/mcp") as client:
         with pytest.raises(httpx2.ReadError, match="larger than"):
             await client.post(f"{at}/token")
+
+
+async def test_a_compressed_answer_that_nobody_asked_for_is_not_unpacked() -> None:
+    packed = gzip.compress(b'{"resource": "' + b" " * 30_000_000 + b'"}')
+    heads: list[bytes] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heads.append(await reader.readuntil(b"\r\n\r\n"))
+        head = b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\nconnection: close\r\ncontent-length: %d\r\n\r\n"
+        writer.write(head % len(packed) + packed)
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as listening:
+        at = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
+        async with guarded_client("notion", f"{at}/mcp") as client:
+            with pytest.raises(httpx2.ReadError, match="is compressed"):
+                await client.get(f"{at}/.well-known/oauth-protected-resource")
+    assert b"accept-encoding: identity" in heads[0].lower()
 
 
 @pytest.mark.requirement("023.private")

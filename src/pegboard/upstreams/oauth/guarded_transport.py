@@ -20,6 +20,8 @@ SECONDS = 30.0
 """Time limit of each part of a request."""
 MOST_BYTES = 1024 * 1024
 """Size of an answer: metadata, a registration, tokens."""
+PLAIN = "identity"
+"""The encoding of an answer that is not compressed."""
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -43,11 +45,12 @@ class GuardedTransport(httpx2.AsyncHTTPTransport):
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         request.extensions.setdefault("timeout", httpx2.Timeout(SECONDS).as_dict())  # the SDK's requests have none
+        request.headers["accept-encoding"] = PLAIN
         sent = request
         if _origin(str(request.url)) != self._origin:
             sent = _at(request, await self._checked(request.url))
         response = await super().handle_async_request(sent)
-        response.stream = _Bounded(response.stream)
+        response.stream = _Bounded(response.stream, response.headers.get("content-encoding", PLAIN))
         return response
 
     async def _checked(self, url: httpx2.URL) -> Address:
@@ -110,12 +113,16 @@ def _plain(address: Address) -> Address:
 
 
 class _Bounded(httpx2.AsyncByteStream):
-    """A body that ends with an error when it is longer than any that signing in needs."""
+    """A body that ends with an error when it is longer than any that signing in needs, or compressed: a small one could
+    become as large as it likes."""
 
-    def __init__(self, stream: object) -> None:
+    def __init__(self, stream: object, encoding: str) -> None:
         self._stream = stream
+        self._encoding = encoding.strip().lower()
 
     async def __aiter__(self):  # type: ignore[no-untyped-def]  # bytes
+        if self._encoding not in ("", PLAIN):
+            raise httpx2.ReadError("an answer is compressed, which was not asked for")
         size = 0
         async for chunk in self._stream:  # type: ignore[attr-defined]
             size += len(chunk)
