@@ -16,6 +16,7 @@ import httpx2
 import mcp_types as types
 import pytest
 from mcp import Client
+from starlette.types import Receive, Scope, Send
 from typer.testing import CliRunner, Result
 
 from failing import Failing
@@ -23,6 +24,7 @@ from pegboard.apps.cli import app
 from pegboard.clock import SystemClock
 from pegboard.gateways.access_keys import hashed
 from pegboard.gateways.mcp.gateway.host import Host
+from pegboard.gateways.mcp.transport import sign_in_pages
 from pegboard.model import Pin, ToolId
 from pegboard.settings.server_spec import ServerSpec
 from pegboard.stores import MemoryPins, MemoryReplicas, MemorySigningKeys
@@ -268,3 +270,22 @@ async def test_pages_of_no_sign_in_say_so(opened: Opened) -> None:
                 answer = await http.get(f"{base}{path}")
                 assert answer.status_code == status
                 assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
+
+
+async def test_a_browser_may_be_in_two_sign_ins_at_once() -> None:
+    base, names = "https://gate.example", ("tickets", "wiki")
+    returns = BrowserReturns(lambda: base)
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        body = await sign_in_pages.form(receive) if scope["method"] == "POST" else b""
+        await sign_in_pages.answer(scope, returns, body)(scope, receive, send)
+
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app), base_url=base) as browser:
+        for name in names:
+            waiting, target = returns.begun(name), f"https://login.example/authorize?state=of-{name}"
+            assert waiting is not None
+            waiting.expect(target)
+            url = returns.page(waiting, name, "ann", target)
+            assert (await browser.post(url, data=confirmed((await browser.get(url)).text))).status_code == 303
+        ends = [await browser.get(f"/oauth/callback?state=of-{name}&code=c") for name in names]
+    assert [f"You are signed in to {name}" in end.text for name, end in zip(names, ends, strict=True)] == [True, True]

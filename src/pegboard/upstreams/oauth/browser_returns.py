@@ -7,6 +7,7 @@ elicitation, phishing).
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,7 +17,8 @@ from pegboard.upstreams.oauth.loopback import Loopback
 
 CALLBACK = "/oauth/callback"
 PAGE = "/oauth/sign-in"
-COOKIE = "pegboard_sign_in"
+COOKIE = "pegboard_sign_in_"
+"""How the names of the cookies begin."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +39,11 @@ class BrowserReturn:
     target: str
     secret: str
     waiting: Loopback
+
+    @property
+    def cookie(self) -> str:
+        """The name of its cookie: one browser may be in several sign-ins."""
+        return COOKIE + hashlib.sha256(self.waiting.state.encode()).hexdigest()[:16]
 
     @property
     def asked(self) -> AskedRights:
@@ -76,6 +83,6 @@ class BrowserReturns:
         found = next((each for each in self._under_way.values() if each.waiting.state == state and state), None)
         if found is None:
             return 400, "This is not the answer to a sign-in that was begun here."
-        if not secrets.compare_digest(cookies.get(COOKIE, "").encode(), found.secret.encode()):
+        if not secrets.compare_digest(cookies.get(found.cookie, "").encode(), found.secret.encode()):
             return 400, "This sign-in was not begun in this browser."
         return found.waiting.received(query)

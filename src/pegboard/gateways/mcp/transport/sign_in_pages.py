@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import Receive, Scope
 
-from pegboard.upstreams.oauth.browser_returns import CALLBACK, COOKIE, PAGE, BrowserReturn, BrowserReturns
+from pegboard.upstreams.oauth.browser_returns import CALLBACK, PAGE, BrowserReturn, BrowserReturns
 from pegboard.upstreams.oauth.person import PATIENCE
 
 HEADERS = {
@@ -67,7 +67,7 @@ def answer(scope: Scope, returns: BrowserReturns, body: bytes = b"") -> Response
         return _page(f"<p>{why}</p>", 400)
     response = RedirectResponse(found.target, 303, headers={name: HEADERS[name] for name in list(HEADERS)[:2]})
     secure = found.waiting.url.startswith("https:")
-    response.set_cookie(COOKIE, found.secret, max_age=int(PATIENCE), httponly=True, samesite="lax", secure=secure)
+    response.set_cookie(found.cookie, found.secret, max_age=int(PATIENCE), httponly=True, samesite="lax", secure=secure)
     return response
 
 
