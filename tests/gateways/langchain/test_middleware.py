@@ -8,7 +8,12 @@ from typing import Annotated, Any
 
 import pytest
 from langchain.agents import create_agent
-from langchain.agents.middleware import AgentMiddleware, AgentState
+from langchain.agents.middleware import (
+    AgentMiddleware,
+    AgentState,
+    HumanInTheLoopMiddleware,
+    ToolCallLimitMiddleware,
+)
 from langchain_core.messages import HumanMessage, SystemMessage
 from langchain_core.tools import InjectedToolCallId, tool
 from langgraph.checkpoint.memory import InMemorySaver
@@ -150,7 +155,7 @@ def test_arguments_that_are_injected_are_not_the_models_and_reach_the_tool(town_
 
     out = town_agents.agent(model, tools=[get_tides_of], rendering="text").invoke(asks(TIDE))
 
-    assert answers(out) == [("call_tool", "success", "Bergen for call_1")]
+    assert answers(out) == [("get_tides_of", "success", "Bergen for call_1")]
     assert "call_id" not in model.asked[0].messages[-1].text
 
 
@@ -257,7 +262,7 @@ class Steps:
 
 def sent(asked: Any) -> list[str]:
     """A request as a provider's cache reads it: tools, then each message."""
-    said = [json.dumps([each.type, each.content, getattr(each, "tool_calls", None)]) for each in asked.messages]
+    said = [json.dumps([each.type, each.name, each.content, getattr(each, "tool_calls", 0)]) for each in asked.messages]
     return [json.dumps(asked.tools), *said]
 
 
@@ -356,6 +361,77 @@ def test_a_tool_that_another_middleware_adds_later_is_called(town_agents: Any, w
     assert thrown == ("dice", "success", "6 of 6")
     assert json.loads(unknown[2])["error"] == "tool_not_available"
     assert "send_letter" not in unknown[2]
+
+
+FIVE = {"amount": 5}
+
+
+@pytest.fixture
+def payments(town_agents: Any) -> Any:
+    """An agent with a tool `pay`, beside another of that name if it is not alone, and the amounts that it paid."""
+    paid: list[int] = []
+
+    def pay(amount: int) -> str:
+        """Pay an amount at the till"""
+        paid.append(amount)
+        return "paid"
+
+    def agent(model: Any, more: Any, *, alone: bool = True, **options: Any) -> Any:
+        other = [] if alone else [({"name": "pay", "description": "Pay at another till"}, lambda: "paid elsewhere")]
+        own = {"tools": [tool(pay)], "checkpointer": InMemorySaver(), "k": 2}
+        return town_agents.agent(model, *other, more=[more], **own, **options)
+
+    return agent, paid
+
+
+CALLS_OF_PAY = pytest.mark.parametrize(
+    ("rendering", "call", "alone"),
+    [
+        ("native", calls(("pay", FIVE)), True),
+        ("native", calls(("agent/pay", FIVE)), True),
+        ("native", calls(("agent__pay", FIVE)), False),
+        ("text", through_one("pay", **FIVE), True),
+        ("text", through_one("agent/pay", **FIVE), True),
+        ("text", through_one("agent__pay", **FIVE), False),
+        ("text", calls(("pay", FIVE)), True),
+    ],
+)
+
+
+@CALLS_OF_PAY
+def test_a_human_approves_a_tool_by_its_name_however_the_model_calls_it(
+    payments: Any, rendering: str, call: Any, alone: bool
+) -> None:
+    agent_of, paid = payments
+    model = ScriptedModel(steps=[call, "done"])
+    agent = agent_of(model, HumanInTheLoopMiddleware(interrupt_on={"pay": True}), rendering=rendering, alone=alone)
+    thread = {"configurable": {"thread_id": "1"}}
+
+    out = agent.invoke(asks("pay 5 at the till"), thread)
+
+    assert [each["name"] for each in out["__interrupt__"][0].value["action_requests"]] == ["pay"]
+    assert paid == []
+
+    out = agent.invoke(Command(resume={"decisions": [{"type": "approve"}]}), thread)
+
+    called, answered = model.asked[1].messages[-2:]
+    written = call.tool_calls[0]["name"]
+    assert answers(out) == [("pay", "success", "paid")]
+    assert paid == [5]
+    assert called.tool_calls[0]["name"] == answered.name == ("pay" if written == "agent/pay" else written)
+
+
+@CALLS_OF_PAY
+def test_calls_of_a_tool_are_limited_by_its_name_however_the_model_calls_it(
+    payments: Any, rendering: str, call: Any, alone: bool
+) -> None:
+    agent_of, paid = payments
+    limit = ToolCallLimitMiddleware(tool_name="pay", thread_limit=1)
+    agent = agent_of(ScriptedModel(steps=[call, call, "done"]), limit, rendering=rendering, alone=alone)
+
+    agent.invoke(asks("pay 5 at the till"), {"configurable": {"thread_id": "1"}})
+
+    assert paid == [5]
 
 
 class RunsAnother(AgentMiddleware):

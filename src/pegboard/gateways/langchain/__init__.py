@@ -5,7 +5,8 @@
 | `middleware` | LangChain's hooks: model calls and tool calls |
 | `attention` | the paper's `before_model` and `after_model`, for your own nodes and loops |
 | `model_request` | a decision as a request: schemas in ``tools``, or text and one constant tool |
-| `call_gate` | the tool that a call means, or the refusal for the model |
+| `exact_calls` | calls under their tools' exact names, and as the model writes them |
+| `call_gate` | the tool that a call names, or the refusal for the model |
 | `cache_aware` | the tools that a conversation keeps because of the prompt cache |
 | `way_back` | the way back: a search for the tools that a request does not have |
 | `messages` | LangChain's messages and state as a turn and its facts; what is checkpointed |

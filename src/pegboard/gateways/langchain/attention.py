@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
-from langchain.agents.middleware import ModelRequest
+from langchain.agents.middleware import ModelRequest, ModelResponse
 from langchain_core.messages import AIMessage, AnyMessage, SystemMessage, ToolCall, ToolMessage
 from langchain_core.tools import BaseTool
 
@@ -15,9 +15,11 @@ from pegboard.errors import ArgumentsInvalid, PegboardError
 from pegboard.gateways.langchain import model_request as rendering
 from pegboard.gateways.langchain import way_back
 from pegboard.gateways.langchain.cache_aware import CacheAwareTools, model_of
-from pegboard.gateways.langchain.call_gate import named, refusal, wanted
+from pegboard.gateways.langchain.call_gate import named, refusal
+from pegboard.gateways.langchain.exact_calls import as_written, asked_name, exact, exact_names
 from pegboard.gateways.langchain.messages import (
     ACTIVE,
+    CALL_TOOL,
     SEARCH,
     TEXTS,
     TOOLSET,
@@ -147,7 +149,8 @@ class ToolAttention:
         calls: list[ToolCall] = []
         refused: list[ToolMessage] = []
         found: list[ToolMessage] = []
-        for call in response.tool_calls:
+        exactly = exact(response, active_in(state), self.rendering).tool_calls
+        for call, meant in zip(response.tool_calls, exactly, strict=True):
             if self.is_search(state, call):
                 found.append(self.searched(state, call))
                 continue
@@ -155,7 +158,7 @@ class ToolAttention:
                 calls.append(call)
                 continue
             try:
-                calls.append(self.admitted(state, call).as_call(call))
+                calls.append(self.admitted(state, meant).as_call(call))
             except PegboardError as error:
                 refused.append(refusal(call, error))
         return Response(message=response, calls=tuple(calls), refused=tuple(refused), found=tuple(found))
@@ -177,6 +180,15 @@ class ToolAttention:
             return request, _nothing_selected(state)
         decision = await board.route(turn, refused=refused_names(request.messages), whole_if_small=True)
         return self._rendered(state, request, turn, decision, toolset, await board.opened())
+
+    def exact(self, response: ModelResponse[Any], update: State) -> ModelResponse[Any]:
+        """The response with each call under the exact name of its tool, as other middleware looks for it; ``update`` is
+        that of the request."""
+        active = active_in(update)
+        result = [
+            exact(each, active, self.rendering) if isinstance(each, AIMessage) else each for each in response.result
+        ]
+        return replace(response, result=result)
 
     def admitted(
         self, state: State, call: ToolCall | Mapping[str, Any], tools: Sequence[object] = (), *, run: bool = False
@@ -263,21 +275,22 @@ class ToolAttention:
         return self._selects(state, call, await self._toolsets.board(toolset).opened())
 
     def _selects(self, state: State, call: ToolCall | Mapping[str, Any], routing: RoutingBoard) -> bool:
-        meant = wanted(call, self.rendering)
-        name = meant.call.name
+        name, active = call["name"], active_in(state)
+        wrapped = name == CALL_TOOL and self.rendering == "text"
         known = any(name in (tool.id.name, str(tool.id)) for tool in routing.catalog.tools)
-        return meant.wrapped or known or name in active_in(state)
+        return wrapped or known or name in active
 
     def _asked(
         self, state: State, call: ToolCall | Mapping[str, Any], toolset: Toolset, routing: RoutingBoard
     ) -> tuple[Call, Call, Callable[[], ToolId]]:
-        """The call as the model meant it, the call with coerced arguments to check, and a function that finds its tool
-        by the current state."""
-        meant = wanted(call, self.rendering).call
+        """The call, the call with coerced arguments to check, and a function that finds its tool by the current
+        state."""
+        meant, asked = Call(name=call["name"], arguments=call["args"]), asked_name(call, self.rendering)
         active = active_in(state)
         turn = replace(turn_of(state.get("messages") or (), self._facts(state)), scopes=self.board.scopes)
-        checked = replace(meant, arguments=fitting(toolset.own(active.get(meant.name)), meant.arguments))
-        return meant, checked, lambda: named(checked, active, routing.allowed(turn))
+        own = toolset.own(exact_names(active).get(meant.name))
+        checked = replace(meant, arguments=fitting(own, meant.arguments))
+        return meant, checked, lambda: named(checked, active, routing.allowed(turn), asked)
 
     def _admitted(self, tool: ToolId, meant: Call, toolset: Toolset, routing: RoutingBoard) -> AdmittedCall:
         return AdmittedCall(tool=tool, call=meant, runnable=self._runnable(routing.catalog[tool], tool.name, toolset))
@@ -331,13 +344,14 @@ class ToolAttention:
             shown = sorted(decision.tools, key=lambda tool: found.index(tool.id) if tool.id in found else -1)
             offered = [self._runnable(tool, decision.name_of(tool.id), toolset) for tool in shown]
             changes["tools"] = [*offered, *searches, *hosted]
+            changes["messages"] = as_written(request.messages)
             if not changes["tools"]:
                 changes["tool_choice"] = None
         else:
             texts = texts_in(state)
             added = self._added(decision, texts, request.messages)
             changes["tools"] = [rendering.call_tool(), *searches, *hosted]
-            changes["messages"] = rendering.with_texts(request.messages, added | texts)
+            changes["messages"] = rendering.with_texts(as_written(request.messages), added | texts)
             update[TEXTS] = added
         return cast("R", request.override(**changes)), update
 

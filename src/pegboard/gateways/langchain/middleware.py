@@ -65,14 +65,16 @@ class ToolAttentionMiddleware(AgentMiddleware[ToolAttentionState, Any, Any]):
     ) -> ExtendedModelResponse[Any]:
         """Call the model with the tools of the turn."""
         changed, update = self.attention.prepared(request.state, request)
-        return ExtendedModelResponse(model_response=_whole(handler(changed)), command=Command(update=update))
+        response = self.attention.exact(_whole(handler(changed)), update)
+        return ExtendedModelResponse(model_response=response, command=Command(update=update))
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ExtendedModelResponse[Any]:
         """The async version of `wrap_model_call`."""
         changed, update = await self.attention.aprepared(request.state, request)
-        return ExtendedModelResponse(model_response=_whole(await handler(changed)), command=Command(update=update))
+        response = self.attention.exact(_whole(await handler(changed)), update)
+        return ExtendedModelResponse(model_response=response, command=Command(update=update))
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Answer]) -> Answer:
         """Run a call that passes the gate, with arguments that fit; otherwise tell the model why not.
