@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
+from langchain.agents import create_agent
 from langchain.agents.middleware import AgentState
 from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_core.tools import InjectedToolCallId, StructuredTool, tool
@@ -191,6 +192,32 @@ def test_a_tool_that_went_between_two_turns_is_refused_although_the_history_has_
 
     status, payload = said(out)[-1]
     assert (status, payload["error"], payload["available"]) == ("error", "tool_not_available", ["get_weather"])
+
+
+@pytest.mark.parametrize("kept", [["get_tides", "renew_loan"], ["renew_loan"]])
+def test_who_resumes_a_conversation_calls_the_tools_that_its_agent_has_then(town_agents: Any, kept: list[str]) -> None:
+    """Agents that are made for each request share a middleware: the tools of an earlier one may be another user's."""
+
+    def tools_of(session: str, names: list[str]) -> list[Any]:
+        def answer(harbour: str = "") -> str:
+            return f"{harbour} by {session}"
+
+        about = {"get_tides": "Get the high tide times of a harbour", "renew_loan": "Renew a loan of a library book"}
+        return [StructuredTool.from_function(answer, name=name, description=about[name]) for name in names]
+
+    middleware, saver = town_agents.middleware(), InMemorySaver()
+    asked, resumed = ScriptedModel(steps=[calls(GET_TIDES)]), ScriptedModel(steps=["done"])
+    options: dict[str, Any] = {"middleware": [middleware], "checkpointer": saver}
+    first = create_agent(asked, tools=tools_of("the first", ["get_tides", "renew_loan"]), interrupt_before=["tools"], **options)
+    second = create_agent(resumed, tools=tools_of("the second", kept), **options)
+
+    first.invoke(asks(TIDE), CONFIG)
+    ((status, answer),) = said(second.invoke(None, CONFIG))
+
+    if "get_tides" in kept:
+        assert (status, answer) == ("success", "Bergen by the second")
+    else:
+        assert (status, answer["error"]) == ("error", "tool_not_available")
 
 
 @RENDERINGS

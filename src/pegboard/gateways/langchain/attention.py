@@ -143,7 +143,8 @@ class ToolAttention:
     def after_model(self, state: State, response: AIMessage, tools: Sequence[object] = ()) -> Response:
         """The answer after the gate; the state must include the request's ``update``.
 
-        ``tools`` are those of the request: calls of schemas among them are your own to run, and pass unchecked.
+        ``tools`` are those of the request: calls of schemas among them are your own to run, and pass unchecked. A state
+        out of a checkpoint has no others.
         """
         yours = {name for tool in tools if isinstance(tool, dict) for name in named_by(tool)}
         calls: list[ToolCall] = []
@@ -152,13 +153,13 @@ class ToolAttention:
         exactly = exact(response, active_in(state), self.rendering).tool_calls
         for call, meant in zip(response.tool_calls, exactly, strict=True):
             if self.is_search(state, call):
-                found.append(self.searched(state, call))
+                found.append(self.searched(state, call, tools))
                 continue
-            if call["name"] in yours and not self.selects(state, call):
+            if call["name"] in yours and not self.selects(state, call, tools):
                 calls.append(call)
                 continue
             try:
-                calls.append(self.admitted(state, meant).as_call(call))
+                calls.append(self.admitted(state, meant, tools).as_call(call))
             except PegboardError as error:
                 refused.append(refusal(call, error))
         return Response(message=response, calls=tuple(calls), refused=tuple(refused), found=tuple(found))
@@ -195,7 +196,7 @@ class ToolAttention:
     ) -> AdmittedCall:
         """The tool of a call that passes the gate and fits its schema. Raises ToolNotAvailable, ArgumentsInvalid.
 
-        ``tools`` are the agent's current tools: another process may continue a conversation. With ``run``, where
+        ``tools`` are the agent's current tools: another run may continue a conversation. With ``run``, where
         LangChain runs the tool next, arguments that it refuses itself are left to it.
         """
         toolset = self._called_in(state, tools)
@@ -299,7 +300,7 @@ class ToolAttention:
         return self._toolsets.of([tool for tool in tools if isinstance(tool, BaseTool) and not is_constant(tool)])
 
     def _called_in(self, state: State, tools: Sequence[object]) -> Toolset:
-        """The tools that the model saw; in another process, those of them that the agent has there."""
+        """The tools that the model saw; in a later run or another process, those of them that the agent has there."""
         active = {tool.name for tool in active_in(state).values() if tool.server == AGENT}
         known = self._toolsets.known(state.get(TOOLSET) or "")
         return known or self._toolset([tool for tool in tools if isinstance(tool, BaseTool) and tool.name in active])

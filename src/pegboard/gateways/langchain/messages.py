@@ -10,6 +10,7 @@ from typing import Annotated, Any, NotRequired
 from langchain.agents.middleware import AgentState as LangChainState
 from langchain.agents.middleware.types import PrivateStateAttr
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
+from langgraph.channels.untracked_value import UntrackedValue
 
 from pegboard.errors import ToolNotAvailable
 from pegboard.model import AgentState, Message, Part, Role, ToolId, Turn
@@ -26,12 +27,13 @@ CALL_TOOL = "call_tool"
 
 class ToolAttentionState(LangChainState[Any]):
     """``pegboard_active`` maps the name that the model uses for an active tool to the tool's server and name;
-    ``pegboard_toolset`` is the key of the agent's tools in this process; ``pegboard_texts`` maps a message's id to the
+    ``pegboard_toolset`` is the key of the agent's tools in this run, and no checkpoint has it: who resumes brings the
+    tools of their own; ``pegboard_texts`` maps a message's id to the
     text shown beside it; ``pegboard_search`` is the name of the search that was offered, or empty;
     ``pegboard_cache`` is how the conversation's tools reach the model, and which were relevant."""
 
     pegboard_active: NotRequired[Annotated[dict[str, list[str]], PrivateStateAttr]]
-    pegboard_toolset: NotRequired[Annotated[str, PrivateStateAttr]]
+    pegboard_toolset: NotRequired[Annotated[str, UntrackedValue, PrivateStateAttr]]
     pegboard_search: NotRequired[Annotated[str, PrivateStateAttr]]
     pegboard_cache: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
     pegboard_texts: NotRequired[Annotated[dict[str, str], PrivateStateAttr, joined]]
