@@ -95,6 +95,51 @@ def test_prometheus_takes_its_configuration_and_the_rules() -> None:
     assert f"SUCCESS: {len(alerts())} rules found" in checked.stdout
 
 
+@pytest.mark.skipif(not PROMTOOL.exists(), reason="python scripts/install_deploy_tools.py")
+@pytest.mark.parametrize(
+    ("alert", "series"),
+    [
+        ("PegboardConfigurationRefused", 'pegboard_configurations_refused_total{instance="a", reason="code"}'),
+        ("PegboardBudgetUsedUp", 'pegboard_model_budgets_total{instance="a", by="all", refused="true"}'),
+    ],
+)
+def test_an_alert_of_an_event_does_not_miss_the_first_one_and_ends(alert: str, series: str, tmp_path: Path) -> None:
+    labels = dict(re.findall(r'(\w+)="(\w+)"', series))
+    [rule] = (
+        each
+        for group in yaml.safe_load(RULES.read_text())["groups"]
+        for each in group["rules"]
+        if each["alert"] == alert
+    )
+    [kept] = set(re.findall(r"by \(([^)]*)\)", rule["expr"]))
+    said = {name: labels[name] for name in kept.split(", ")}
+    summary = rule["annotations"]["summary"]
+    for name, value in said.items():
+        summary = summary.replace(f"{{{{ $labels.{name} }}}}", value)
+    fires = [{"exp_labels": {**said, **rule["labels"]}, "exp_annotations": {"summary": summary}}]
+    # No series until the 20th minute, then the first event, and the second one in the 60th.
+    values = "_x20 1x39 2x40"
+    times = {"10m": [], "21m": fires, "50m": [], "61m": fires, "90m": []}
+    tests = {
+        "rule_files": [str(RULES)],
+        "evaluation_interval": "1m",
+        "tests": [
+            {
+                "interval": "1m",
+                "input_series": [{"series": series, "values": values}],
+                "alert_rule_test": [
+                    {"eval_time": when, "alertname": alert, "exp_alerts": expected} for when, expected in times.items()
+                ],
+            }
+        ],
+    }
+    (tmp_path / "tests.yml").write_text(yaml.safe_dump(tests))
+    tried = subprocess.run(
+        [PROMTOOL, "test", "rules", "tests.yml"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert tried.returncode == 0, tried.stdout + tried.stderr
+
+
 def test_panels_do_not_overlap_and_have_ids_of_their_own() -> None:
     taken: set[tuple[int, int]] = set()
     for panel in BOARD["panels"]:
