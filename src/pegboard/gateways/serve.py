@@ -26,6 +26,7 @@ from pegboard.gateways.drain import DrainableServer
 from pegboard.gateways.events_endpoint import EventFeed, EventFeedApp
 from pegboard.gateways.http_api.api_app import open_api
 from pegboard.gateways.llm.build import open_models
+from pegboard.gateways.llm.proxy.current_app import TakeUp
 from pegboard.gateways.mcp.attach.serve_discovery import announce, health, running_folder
 from pegboard.gateways.mcp.cluster.peers import Peers, address
 from pegboard.gateways.mcp.gateway.host import Host, open_host
@@ -34,6 +35,7 @@ from pegboard.gateways.mcp.transport.http import PATH, HttpDoor
 from pegboard.gateways.origins import OriginCheck
 from pegboard.gateways.readiness import Readiness, Warming
 from pegboard.model import Replica
+from pegboard.model_prices import PriceTable
 from pegboard.protocols import EventSink
 from pegboard.settings import Settings
 from pegboard.telemetry.activity_recorder import ActivityRecorder
@@ -99,7 +101,9 @@ async def serving(
     with listening:
         url = f"http://{_name(settings.host)}:{listening.getsockname()[1]}{PATH}"
         metrics = Metrics(__version__)
-        recorder = ActivityRecorder(settings.activity.table) if settings.activity.keep != "off" else None
+        own_prices = list(settings.activity.table.own)
+        prices = PriceTable(settings.activity.table.known, own_prices)
+        recorder = ActivityRecorder(prices) if settings.activity.keep != "off" else None
         async with AsyncExitStack() as stack:
             otel = await stack.enter_async_context(opened_otel(settings.otel, lambda: points_of(metrics.registry)))
             if otel is not None:
@@ -143,7 +147,14 @@ async def serving(
                 feed=EventFeedApp(feed, host, door.security, lambda: readiness.draining),
                 body_seconds=settings.body_timeout,
             )
-            read_again = await stack.enter_async_context(source.followed(host, models.prepare))
+
+            def prepare_prices(settings: Settings) -> TakeUp:
+                async def take_up() -> None:
+                    own_prices[:] = settings.activity.table.own
+
+                return take_up
+
+            read_again = await stack.enter_async_context(source.followed(host, models.prepare, prepare_prices))
             connections = Connections(_most(settings.most_connections), settings.head_timeout)
             config = uvicorn.Config(front, http=connections.protocol(), **_options())
             yield DrainableServer(

@@ -37,7 +37,7 @@ class ActivitySettings(BaseModel):
 
     ``texts`` keeps the texts that tools were chosen for, which users wrote. ``prices`` are your own prices by patterns
     on a model's name, before those that Pegboard knows; the first match counts, and a number is a price of input.
-    Changes apply at the next start.
+    Changes of ``keep`` and ``most`` apply at the next start.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", ignored_types=(cached_property,))

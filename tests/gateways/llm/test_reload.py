@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import csv
+import io
 import json
 import logging
 import os
@@ -201,11 +203,21 @@ async def test_new_prices_hold_from_the_next_request_on(
         async def status() -> int:
             return (await gateway.http.post(CHAT, json=asking("openai_chat", model="own"))).status_code
 
+        async def entries(many: int) -> list[dict[str, str]]:
+            async with asyncio.timeout(20):
+                while True:
+                    text = (await gateway.http.get("/ui/activity.csv")).text
+                    if len(found := list(csv.DictReader(io.StringIO(text)))) == many:
+                        return found
+
         assert await status() == 403, "the model has no price"
+        await entries(1)
         activity = {"prices": {"own": {"input": 1.0, "output": 1.0}}}
         configuration.write_text(json.dumps({"mcpServers": {}, "pegboard": {"llm": llm, "activity": activity}}))
         await taken_up(caplog)
         assert await status() == 200
+        later = await entries(2)
+        assert [each["billed"] != "0" for each in later] == [True, False], "the pages count by them, too"
 
 
 @pytest.mark.requirement("A11")

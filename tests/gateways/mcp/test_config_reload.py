@@ -18,10 +18,12 @@ import pytest
 from doors import META, Raw, at_rest, door_on
 from journals import Journal
 from pegboard.compose import default_parts
+from pegboard.gateways.dashboard.board_pages import BoardPages
 from pegboard.gateways.mcp.gateway.host import Host, open_host
 from pegboard.gateways.mcp.transport import config_reload
 from pegboard.gateways.mcp.transport.config_reload import Source
-from pegboard.settings import load_settings
+from pegboard.settings import Settings, load_settings
+from pegboard.settings.restart_options import FIXED
 from pegboard.stores import MemoryEmbeddings, MemoryEvents
 from pegboard.testing import FakeEncoder
 from processes import alive, until
@@ -182,6 +184,62 @@ async def test_a_file_that_was_only_touched_restarts_nothing(
             configuration.write({"stays": ["one"]})
             await until(lambda: any("Servers added: none" in record.message for record in caplog.records))
     assert len(configuration.journals["stays"].starts) == 1
+
+
+ONLY_AT_START: dict[str, Any] = {
+    "audit_log": {"to": ["store"]},
+    "activity": {"keep": "off", "most": 7, "texts": True},
+    "retention": {"activity": 3},
+    "usage": {"half_life": 9},
+    "users": {"public_url": "https://board.example", "most": 9},
+    "dashboard": False,
+    "health_timeout": 11.5,
+    "result_limit": 200_000,
+    "list_limit": 4_000,
+    "list_bytes": 20_000,
+    "most_connections": 9,
+    "head_timeout": 9,
+    "body_timeout": 9,
+    "index_recall": 9,
+    "index_shards": ["shards"],
+    "credentials": "file",
+}
+RELOADED = {
+    *("servers", "profile", "k", "threshold", "calibration", "query", "recall", "budget", "pool", "always_available"),
+    *("aliases", "rules", "scopes", "access", "issuer", "grants", "exposure", "list_budget", "session_tools", "push"),
+    *("eager_tools", "eager_tokens", "clients", "categories", "category_patterns", "category_descriptions"),
+    *("toolsets", "summaries", "instruction_tokens", "results", "programs", "items", "registry", "inherit_env"),
+    *("sandbox", "activity", "rates", "spend", "economics", "breakers", "users", "pins", "new_servers", "scan", "llm"),
+    *("api", "index_wait"),
+}
+"""Options of which all, or all that `FIXED` does not name, apply at once; and `index_wait`, which is the library's."""
+
+
+async def test_each_option_that_waits_for_a_restart_is_said_and_the_page_shows_what_is_in_force(
+    configuration: Configuration, follow: Callable[..., Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    configuration.write({}, k=3)
+    async with follow() as (_, host):
+        with caplog.at_level(logging.INFO, "pegboard"):
+            configuration.write({}, k=5, **ONLY_AT_START)
+            await until(lambda: "Servers added: none" in caplog.text)
+            options = BoardPages(host, None).settings()["options"]
+            configuration.write({}, k=3)
+            await until(lambda: caplog.text.count("Servers added: none") == 2)
+    [said] = [each.getMessage() for each in caplog.records if "after a restart" in each.getMessage()]
+    waiting = {*ONLY_AT_START, "activity.keep", "activity.most", "users.public_url"} - {"activity", "users"}
+    assert set(said.partition(": ")[2].split(", ")) == waiting
+    assert options["k"] == "5"
+    assert options["health_timeout"] == "10.0 (after a restart: 11.5)"
+    assert options["activity.keep"] == "memory (after a restart: off)"
+    assert options["audit_log.to"] == "none (after a restart: store)"
+    assert (options["activity.texts"], options["users.most"]) == ("True", "9")
+
+
+def test_each_option_either_applies_at_once_or_waits_for_a_restart() -> None:
+    fixed = {name.partition(".")[0] for name in FIXED}
+    assert fixed | RELOADED == set(Settings.model_fields)
+    assert fixed & RELOADED == {name.partition(".")[0] for name in FIXED if "." in name}
 
 
 async def test_that_the_configuration_is_followed_no_more_is_said(

@@ -12,13 +12,14 @@ from pegboard.gateways.dashboard.activity_pages import latest_outcomes
 from pegboard.gateways.dashboard.budget_lines import BudgetSpending, budget_lines
 from pegboard.gateways.dashboard.forms import switch_field, tool_field
 from pegboard.gateways.dashboard.profile_comparison import ProfileComparison, compared
-from pegboard.gateways.dashboard.shown_settings import shown_settings
+from pegboard.gateways.dashboard.shown_settings import shown_options, shown_settings
 from pegboard.gateways.key_expiry import lifetimes
 from pegboard.gateways.mcp.gateway.host import Host
 from pegboard.model import AgentState, Message, Part, Pin, ToolId, ToolStatistics, Turn
 from pegboard.records import MeterRecord, SwitchRecord
 from pegboard.settings import Settings
 from pegboard.settings.limit_settings import BudgetSettings, RateSettings
+from pegboard.settings.restart_options import in_force
 from pegboard.spend_limits import BUDGET, day_of
 from pegboard.telemetry.activity_recorder import ActivityRecorder
 from pegboard.trust.tool_keys import tool_key
@@ -210,7 +211,8 @@ class BoardPages:
         }
 
     def settings(self) -> dict[str, Any]:
-        return {"options": shown_settings(self._host.settings)}
+        now = self._host.settings
+        return {"options": shown_options(shown_settings(in_force(self._host.started_with, now)), shown_settings(now))}
 
     async def _used_tools(self) -> list[ActivityGroup]:
         if self._recorder is None:

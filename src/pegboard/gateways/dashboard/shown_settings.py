@@ -25,6 +25,16 @@ def shown_settings(settings: Settings) -> dict[str, str]:
     return {".".join(path): text for path, value in _leaves(found) if (text := shown(path, value)) != ""}
 
 
+def shown_options(now: Mapping[str, str], later: Mapping[str, str]) -> dict[str, str]:
+    """Each option that is in force, with what it will be after a restart where that is something else.
+
+    >>> shown_options({"k": "5", "port": "1"}, {"k": "5", "port": "2"})
+    {'k': '5', 'port': '1 (after a restart: 2)'}
+    """
+    both = {name: (now.get(name, "none"), later.get(name, "none")) for name in (*now, *later)}
+    return {name: one if one == other else f"{one} (after a restart: {other})" for name, (one, other) in both.items()}
+
+
 def shown(path: tuple[str, ...], value: Any) -> str:
     """
     >>> shown(("servers", "a", "env", "TOKEN"), "x"), shown(("port",), 7332)

@@ -65,7 +65,7 @@ class Host:
     """The servers, started once, and the gateways in front of them. Use it as a context manager."""
 
     def __init__(self, settings: Settings, parts: Parts) -> None:
-        self.settings = settings
+        self.settings = self.started_with = settings
         self._by_user = settings.has_users
         _ = settings.audit_log.key  # raises if it is not set
         self.access = Access(settings, clock=parts.clock)

@@ -16,23 +16,13 @@ from pegboard.gateways.mcp.gateway.host import Host
 from pegboard.library.item_search import Stamp, file_stamp, item_stamps
 from pegboard.settings import Settings, load_settings
 from pegboard.settings.reload_checks import REMEDY, weakened
+from pegboard.settings.restart_options import waiting
 
 LOGGER = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.5
 ITEM_POLLS = 10
 """Of so many looks at the configuration files, one is also at the files of skills and agents, which may be many."""
-FIXED = (
-    *("host", "port", "allowed_hosts", "start_wait", "search_wait", "connect_timeout", "call_timeout"),
-    *("lazy", "idle_stop"),
-    *("often_used", "session_ttl", "encoder", "encoder_threads", "cache_dir", "state_dir"),
-    *("index", "chroma", "pgvector", "qdrant"),
-    *("state", "statistics", "replica_url", "metrics", "log_format", "drain_wait", "drain_timeout"),
-    *("allowed_origins", "otel"),
-)
-"""Settings that take effect only at start."""
-FIXED_OF_LLM = ("record", "most_recorded")
-"""The same, in `[llm]`."""
 
 Prepare = Callable[[Settings], Callable[[], Awaitable[None]]]
 """Prepares another part of the process for new settings and returns the function that applies them. Raises
@@ -115,10 +105,8 @@ class Source:
             self._refuse(host, "defect", "It could not be applied.")
             return
         self.refused = ""
-        waiting = [name for name in FIXED if getattr(settings, name) != getattr(before, name)]
-        waiting += [f"llm.{name}" for name in FIXED_OF_LLM if getattr(settings.llm, name) != getattr(before.llm, name)]
-        if waiting:
-            LOGGER.warning("These changes take effect after a restart: %s", ", ".join(waiting))
+        if names := waiting(host.started_with, settings):
+            LOGGER.warning("These changes take effect after a restart: %s", ", ".join(names))
         LOGGER.info(
             "The configuration changed. Servers added: %s; removed: %s; restarted: %s",
             *(", ".join(names) or "none" for names in (changes.added, changes.removed, changes.restarted)),
