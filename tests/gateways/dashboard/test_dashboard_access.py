@@ -43,6 +43,26 @@ async def test_another_name_of_this_machine_is_refused(gateway_of: OpenGateway) 
 
 
 @pytest.mark.parametrize(
+    ("path", "body", "why"),
+    [
+        ("/ui/sign-in", b"a&" * 100_000, "too long"),
+        ("/ui/sign-in", b"a&" * 20_000, "too many fields"),
+        ("/ui/try", b"%41&" * 100_000, "too many fields"),
+        ("/ui/try", b"a" * 2_000_000, "too long"),
+    ],
+)
+async def test_a_form_of_many_fields_or_of_a_strangers_length_is_not_read(
+    gateway_of: OpenGateway, path: str, body: bytes, why: str
+) -> None:
+    async with gateway_of() as gateway:
+        headers = {"content-type": "application/x-www-form-urlencoded"}
+        answer = await gateway.http.post(path, content=body, headers=headers)
+
+    assert answer.status_code == 413
+    assert why in answer.text
+
+
+@pytest.mark.parametrize(
     "headers",
     [
         {"origin": "https://evil.example"},

@@ -30,7 +30,7 @@ from pegboard.gateways.dashboard.dashboard_access import (
     DashboardRefused,
     Viewer,
 )
-from pegboard.gateways.dashboard.forms import fields_of, last
+from pegboard.gateways.dashboard.forms import MOST_OF_SIGN_IN, fields_of, last
 from pegboard.gateways.dashboard.operator_acts import DONE, OperatorActs
 from pegboard.gateways.dashboard.page_templates import STATIC, PageTemplates
 from pegboard.gateways.mcp.gateway.host import Host
@@ -198,7 +198,7 @@ class DashboardApp:
     async def _posted(self, request: Request, path: str) -> Response:
         """Signing in and out, a query to try, and acts of operators: none of them is for an address."""
         if path == "sign-in":
-            token = last(await fields_of(request), "token").strip()
+            token = last(await fields_of(request, MOST_OF_SIGN_IN), "token").strip()
             try:
                 session = await self._access.sign_in(token)
             except (Unauthorized, InsufficientScope) as error:

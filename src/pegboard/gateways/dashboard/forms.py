@@ -15,18 +15,24 @@ from pegboard.records import SwitchRecord
 
 MOST_BODY = 1024 * 1024
 """Bytes of a form: some thousand definitions to approve at once."""
+MOST_FIELDS = 5_000
+MOST_OF_SIGN_IN = 64 * 1024
+"""Bytes of the form that strangers may send."""
 Fields = Mapping[str, Sequence[str]]
 
 
-async def fields_of(request: Request) -> Fields:
-    """The fields of a form, with all values of each. Raises DashboardRefused for other bodies and for long ones."""
+async def fields_of(request: Request, most: int = MOST_BODY) -> Fields:
+    """The fields of a form, with all values of each. Raises DashboardRefused for other bodies, for those of more than
+    ``most`` bytes, and for more than `MOST_FIELDS`."""
     if not request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
         raise DashboardRefused("The body is not that of a form.", HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
     body = b""
     async for chunk in request.stream():
         body += chunk
-        if len(body) > MOST_BODY:
+        if len(body) > most:
             raise DashboardRefused("The body is too long.", HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+    if body.count(b"&") >= MOST_FIELDS:
+        raise DashboardRefused("The form has too many fields.", HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
     return parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True)
 
 
