@@ -211,6 +211,36 @@ async def test_a_token_that_is_no_jwt_is_introspected_once_a_minute(
     assert "no JWT" in await refused(of(server), "good")
 
 
+@pytest.mark.parametrize("end", [None, 10**400])
+async def test_an_introspected_token_without_an_end_or_with_one_far_away_is_asked_about_again(
+    server: RunningIssuer, monkeypatch: pytest.MonkeyPatch, end: int | None
+) -> None:
+    issuer = introspecting(server, monkeypatch, {"exp": end})
+    for _ in range(2):
+        assert (await issuer.claims("opaque"))["sub"] == "ann"
+    assert server.asked["introspect"] == 1
+
+
+@pytest.mark.parametrize("end", ["tomorrow", "1", True, {}, [], -1, -(10**400)])
+async def test_an_introspected_token_whose_end_is_no_time_or_past_is_refused(
+    server: RunningIssuer, monkeypatch: pytest.MonkeyPatch, end: Any
+) -> None:
+    why = await refused(introspecting(server, monkeypatch, {"exp": end}), "opaque")
+    assert ("expired" if isinstance(end, int) and end is not True else "cannot be read") in why
+
+
+def introspecting(server: RunningIssuer, monkeypatch: pytest.MonkeyPatch, more: dict[str, Any]) -> Issuer:
+    """An issuer that says so of the token ``opaque``."""
+    monkeypatch.setenv("ISSUER_SECRET", "s3cret")
+    server.opaque = {"opaque": {"active": True, "sub": "ann", "aud": server.resource} | more}
+    return of(
+        server,
+        introspection_uri=f"{server.url}/introspect",
+        client_id="peg",
+        client_secret_env="ISSUER_SECRET",
+    )
+
+
 async def test_memory_is_bounded_and_what_is_no_token_is_refused(
     server: RunningIssuer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

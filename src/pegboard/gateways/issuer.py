@@ -131,7 +131,7 @@ class Issuer:
         now = self._clock.time()
         if said.get("active") is not True or said.get("iss", settings.url) != settings.url:
             raise TokenRefused("it is not active")
-        until = min(now + CHECK_LASTS, float(said.get("exp", now + CHECK_LASTS)) + settings.leeway)
+        until = min(now + CHECK_LASTS, _end(said.get("exp"), now + CHECK_LASTS) + settings.leeway)
         if until <= now or not said.get("sub") or not isinstance(said["sub"], str):
             raise TokenRefused("it has expired, or is nobody's")
         self._check_audience(said)
@@ -225,6 +225,19 @@ REASONS: Mapping[type[Exception], str] = {
 def _certificates() -> ssl.SSLContext:
     """Those that are trusted. Reading them takes 20 ms in which nothing else is answered: once, not for each token."""
     return httpx2.create_ssl_context(trust_env=False)
+
+
+def _end(said: Any, latest: float) -> float:
+    """When a token ends that says it of itself, or ``latest`` if it does not. Raises TokenRefused for what is no time.
+
+    >>> _end(5, 9.0), _end(10**400, 9.0), _end(None, 9.0)
+    (5.0, 9.0, 9.0)
+    """
+    if said is None:
+        return latest
+    if isinstance(said, bool) or not isinstance(said, int | float):
+        raise TokenRefused("its end cannot be read")
+    return float(min(latest, max(0, said)))
 
 
 def is_jwt(token: str) -> bool:
