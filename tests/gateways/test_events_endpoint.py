@@ -102,6 +102,41 @@ async def test_events_need_a_token_where_the_dashboard_does(gateway_of: OpenGate
     assert "open only on this machine" in result.output
 
 
+async def test_no_event_quotes_a_body_that_was_not_understood(gateway_of: OpenGateway) -> None:
+    body = b'{"canary": 1, "canary": 2, "model": "m", "messages": [], "tools": []}'
+    async with gateway_of() as gateway:
+        headers = {"content-type": "application/json"}
+        await gateway.http.post("/openai/v1/chat/completions", content=body, headers=headers)
+        text = await run("logs", "--url", str(gateway.http.base_url), "--no-follow", "--json")
+    [said] = [each for each in map(json.loads, text.splitlines()) if each["event"] == "ModelRequestServed"]
+    assert said["failure"] == "request_not_understood"
+    assert "canary" not in text
+
+
+async def test_a_reader_that_is_far_behind_holds_nobody_up() -> None:
+    feed, turns = EventFeed(), 0
+    endpoint = EventFeedApp.__new__(EventFeedApp)
+    endpoint._feed, endpoint._ends = feed, lambda: False
+    endpoint._host = SimpleNamespace(fleet=SimpleNamespace(status=list))  # type: ignore[assignment]
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    lines = endpoint._lines(None)  # type: ignore[arg-type]
+    await anext(lines)
+    for _ in range(1_000):
+        feed.emit(OutcomeReported(at=1.0, decision="", tool="a/b", success=True))
+    waiting = asyncio.create_task(others())
+    sent = [await anext(lines) for _ in range(10)]
+    waiting.cancel()
+    await lines.aclose()  # type: ignore[attr-defined]
+    assert [each.count("data: ") for each in sent] == [100] * 10
+    assert turns >= 9
+
+
 async def test_a_token_that_is_refused_reads_no_more_however_much_happens(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(events_endpoint, "ALIVE", 0.0)
     monkeypatch.setattr(events_endpoint, "EVERY", 0.0)

@@ -19,7 +19,7 @@ from starlette.responses import JSONResponse, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from pegboard.errors import ConfigError, PegboardError
-from pegboard.events import Event
+from pegboard.events import Event, ModelRequestServed
 from pegboard.gateways.dashboard.dashboard_access import DashboardAccess
 from pegboard.gateways.mcp.gateway.host import Host
 
@@ -28,6 +28,8 @@ RECENT = 500
 """Events that are kept for those who come later."""
 MOST_BEHIND = 5_000
 """Events that a reader may be behind; it is then told how many it missed."""
+AT_ONCE = 100
+"""Events that are written before others have their turn: the event loop is never held for long."""
 MOST_READERS = 20
 EVERY = 0.2
 ALIVE = 15.0
@@ -122,8 +124,9 @@ class EventFeedApp:
                 events, missed = reader.taken()
                 if missed:
                     yield _message({"event": "Missed", "events": missed})
-                if events:
-                    yield "".join(_message(said(event)) for event in events)
+                for first in range(0, len(events), AT_ONCE):
+                    yield "".join(_message(said(event)) for event in events[first : first + AT_ONCE])
+                    await asyncio.sleep(0)
                 await asyncio.sleep(EVERY)
         except PegboardError:  # its token has ended
             return
@@ -135,8 +138,11 @@ class EventFeedApp:
 
 
 def said(event: Event) -> dict[str, Any]:
-    """The event as it is shown, with the best candidates of a decision alone."""
+    """The event as it is shown, with the best candidates of a decision alone. Why a request to a model failed may quote
+    it: only the code is shown."""
     found = event.as_dict()
+    if isinstance(event, ModelRequestServed) and event.failure:
+        del found["reason"]
     if isinstance(found.get("scores"), Mapping):
         found["scores"] = dict(islice(found["scores"].items(), MOST_SCORES))
         found["candidates"] = found["candidates"][:MOST_SCORES]
