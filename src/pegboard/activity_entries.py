@@ -74,9 +74,10 @@ class ActivityEntry(NamedTuple):
 
     ``kind`` is a model's `request`, an MCP `list`, `search`, `push` or shortened `result`, or a `route` of MCP or the
     HTTP API.
-    ``key`` is the name of the caller's key or token, ``conversation`` its mark (`conversation_mark`). ``offered`` of
-    ``tools`` were offered. ``scores`` are the candidates as `scores_of` makes them: they are stored as they are, and
-    read (``ranked``) where they are shown.
+    ``key`` is the name of the caller's key or token, ``conversation`` its mark (`conversation_mark`). ``upstream`` is
+    where a request was sent, or the tool whose result was shortened. ``offered`` of ``tools`` were offered. ``scores``
+    are the candidates as `scores_of` makes them: they are stored as they are, and read (``ranked``) where they are
+    shown.
     ``called`` are the calls that followed, ``failures`` those of them that failed, and ``searches`` the searches that
     followed because none of the offered tools was called. ``billed`` and ``saved`` are the price of the definitions
     that were sent and of those that were not, for models with a known price. ``error`` is a code.

@@ -79,7 +79,8 @@ class CallFinished(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultShaped(Event):
-    """A result was handed on in fewer tokens, by these ``rules``. ``kept`` is whether the original can be read on."""
+    """A result was handed on in fewer tokens, by these ``rules``. ``kept`` is whether the original can be read on.
+    ``door`` is the gateway that it went through."""
 
     tool: str
     server: str
@@ -89,6 +90,7 @@ class ResultShaped(Event):
     kept: bool = False
     key: str = ""
     conversation: str = ""
+    door: Literal["llm", "mcp"] = "mcp"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +102,7 @@ class ResultRead(Event):
     tokens: int
     key: str = ""
     conversation: str = ""
+    door: Literal["llm", "mcp"] = "mcp"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

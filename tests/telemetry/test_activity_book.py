@@ -10,6 +10,8 @@ from pegboard.events import (
     Event,
     ModelRequestServed,
     OutcomeReported,
+    ResultRead,
+    ResultShaped,
     RouteAnswered,
     RouteDecided,
     ToolsListed,
@@ -232,3 +234,27 @@ def test_ids_of_a_process_follow_each_other_and_are_its_own() -> None:
 
     assert sorted(first) == first
     assert len({*first, *second}) == 40
+
+
+def test_a_shortened_result_is_no_further_decision_after_which_its_tool_was_called() -> None:
+    book = ActivityBook(PriceTable())
+    shaped = ResultShaped(
+        at=5.0, tool="git/log", server="git", rules=("columns",), tokens_before=900, tokens_after=90, kept=True
+    )
+    read = ResultRead(at=6.0, tool="git/log", server="git", tokens=40)
+    called = CallFinished(
+        at=4.0, tool="git/log", server="git", success=True, latency_ms=1.0, key="ann", conversation="c"
+    )
+    entries = {
+        each.id: each
+        for event in (SEARCHED, called, shaped, replace(shaped, door="llm"), read)
+        for each in book.take(event)
+    }
+    assert [each.kind for each in entries.values() if "git/log" in each.names("tool")] == ["search"]
+    results = [each for each in entries.values() if each.kind == "result"]
+    assert [(each.door, each.upstream, each.called) for each in results] == [
+        ("mcp", "git/log", ()),
+        ("llm", "git/log", ()),
+        ("mcp", "git/log", ()),
+    ]
+    assert sum(each.tokens_before - each.tokens_after for each in results) == 2 * 810 - 40

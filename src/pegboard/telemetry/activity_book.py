@@ -197,15 +197,16 @@ class ActivityBook:
         return [self._result(event, "read", 0, event.tokens)]
 
     def _result(self, event: ResultShaped | ResultRead, outcome: str, before: int, after: int) -> ActivityEntry:
+        """The call whose result it is, is noted where it was asked for."""
         return ActivityEntry(
             id=self._new_id(),
             at=event.at,
-            door="mcp",
+            door=event.door,
             kind="result",
             key=event.key,
             conversation=event.conversation,
+            upstream=clean(event.tool),
             outcome=outcome,
-            called=(clean(event.tool),),
             tokens_before=before,
             tokens_after=after,
         )

@@ -372,6 +372,7 @@ def test_the_model_reads_on_within_the_request_and_the_client_sees_one_answer(
     assert gateway.mock.refused == []
     after = len(gateway.events.of(ResultShaped)), len(gateway.events.of(ResultRead))
     assert after == (before[0] + 1, before[1] + 1)
+    assert (gateway.events.of(ResultShaped)[-1].door, gateway.events.of(ResultRead)[-1].door) == ("llm", "llm")
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])

@@ -201,7 +201,7 @@ def _storable(text: str | None) -> str | None:
 
 def _tokens_chart(days: list[tuple[int, ActivityTotals]]) -> BarChart:
     return bar_chart(
-        "Tokens of tool definitions by day: sent and saved. The table below has the figures.",
+        "Tokens of tool definitions and shortened results by day: sent and saved. The table below has the figures.",
         [("sent", "sent"), ("saved", "saved")],
         [
             (

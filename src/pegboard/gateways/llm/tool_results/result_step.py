@@ -126,6 +126,7 @@ class ResultStep:
                     tokens_before=each.before,
                     tokens_after=each.after,
                     kept=each.kept,
+                    door="llm",
                     **who,
                 )
             )
@@ -135,7 +136,14 @@ class ResultStep:
             )
         if found.reads is not None:
             found.reads.tell = lambda handle, tokens: self._emit(
-                ResultRead(at=self._clock.time(), tool=found.tools.get(handle, ""), server="", tokens=tokens, **who)
+                ResultRead(
+                    at=self._clock.time(),
+                    tool=found.tools.get(handle, ""),
+                    server="",
+                    tokens=tokens,
+                    door="llm",
+                    **who,
+                )
             )
 
     def _emit(self, event: Event) -> None:
