@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from collections.abc import Callable, Sequence
 
 from pegboard.catalog import BpeCounter
@@ -25,6 +26,9 @@ from pegboard.settings.retrieval import ChromaSettings, EncoderSettings, QdrantS
 from pegboard.settings.services import key_in
 
 IndexOf = Callable[[str], VectorIndex | None]
+CHROMA_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._-]{1,510}[a-zA-Z0-9]")
+QDRANT_NAME = re.compile(r'[^<>:"/\\|?*\0\x1f]{1,255}')
+"""What the servers accept as the name of a collection."""
 
 
 def in_process(settings: Settings) -> OnnxEncoder:
@@ -136,7 +140,7 @@ def _points(chosen: QdrantSettings, space: str, clock: Clock) -> Callable[[str],
     )
     return lambda board: QdrantIndex(
         client,
-        _joined(chosen.collection, board, space),
+        _named(QDRANT_NAME, chosen.collection, board, space),
         place=chosen.url,
         timeout=chosen.timeout,
         guard=_guard(clock, chosen.rest).call,
@@ -147,8 +151,17 @@ def _guard(clock: Clock, rest: float) -> Breaker[StoreError]:
     return Breaker(clock, StoreError, name="The store", rest=rest, meanwhile="tools are ranked by words alone")
 
 
-def _joined(*names: str) -> str:
-    return ".".join(filter(None, names))
+def _named(accepted: re.Pattern[str], prefix: str, *names: str) -> str:
+    """A collection's name, with a hash in the place of names that the server does not accept: after `_`, with which no
+    name of a toolset begins.
+
+    >>> _named(CHROMA_NAME, "pegboard", "tools", "space"), _named(CHROMA_NAME, "pegboard", "tools@user", "space")
+    ('pegboard.tools.space', 'pegboard._92602aa51e5919f99fa81738')
+    """
+    name = ".".join(filter(None, (prefix, *names)))
+    if accepted.fullmatch(name):
+        return name
+    return f"{prefix}._{hashlib.sha256(chr(0).join(names).encode()).hexdigest()[:24]}"
 
 
 def collection(chosen: ChromaSettings, names: Sequence[str], clock: Clock) -> VectorIndex:
@@ -158,7 +171,7 @@ def collection(chosen: ChromaSettings, names: Sequence[str], clock: Clock) -> Ve
 
     return ChromaIndex(
         chosen.url,
-        _joined(chosen.collection, *names),
+        _named(CHROMA_NAME, chosen.collection, *names),
         tenant=chosen.tenant,
         database=chosen.database,
         headers=_token(chosen),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -17,7 +18,7 @@ from chroma_server import needs_chroma
 from pegboard import Catalog, ToolId
 from pegboard.compose import default_parts
 from pegboard.errors import ConfigError, StoreError
-from pegboard.protocols import Filter
+from pegboard.protocols import Filter, VectorIndex
 from pegboard.retrieval.index import chroma as module
 from pegboard.retrieval.index.chroma import ChromaIndex
 from pegboard.routing_board import RoutingBoard
@@ -29,6 +30,7 @@ IDS = [ToolId("server", f"tool {number}") for number in range(700)]
 ROWS = np.random.default_rng(1).normal(size=(len(IDS), 8)).astype(np.float32)
 ROWS /= np.linalg.norm(ROWS, axis=1, keepdims=True)
 TOKEN = "token-that-nobody-else-may-see"
+USER = "0123456789abcdef" * 2
 QUERY = "book a repair slot for my bicycle"
 
 
@@ -63,6 +65,11 @@ def pretending() -> Iterator[tuple[str, type[Pretending]]]:
     server.shutdown()
     server.server_close()
     thread.join()
+
+
+def index_of(made: VectorIndex | None) -> VectorIndex:
+    assert made is not None
+    return made
 
 
 @needs_chroma
@@ -208,6 +215,37 @@ async def test_boards_and_spaces_of_vectors_have_collections_of_their_own(
     assert len(set(names)) == 3
     assert all(name.startswith("pegboard.") for name in names)
     assert names[2].startswith("pegboard.toolset.")
+
+
+async def test_the_boards_of_users_have_collections_of_their_own_by_names_that_the_server_accepts(
+    pretending: tuple[str, type[Pretending]],
+) -> None:
+    url, handler = pretending
+    make = default_parts(Settings(index="chroma", chroma={"url": url}), encoder=FakeEncoder()).index
+
+    async def name(board: str) -> str:
+        await index_of(make(board)).ids()
+        return next(body["name"] for path, body, _ in reversed(handler.asked) if path.endswith("/collections"))
+
+    boards = ["", "tools", f"@{USER}", f"tools@{USER}", f"tool@{USER}", "t" * 600, "t" * 601]
+    names = [await name(board) for board in boards]
+    boards += [each.split(".")[1].strip("_") for each in names if "._" in each]  # toolsets that look like one
+    names += [await name(board) for board in boards[len(names) :]]
+
+    assert len(set(names)) == len(boards) == 12
+    assert all(re.fullmatch("[a-zA-Z0-9][a-zA-Z0-9._-]{1,510}[a-zA-Z0-9]", each) for each in names)
+    assert re.fullmatch(r"pegboard\.[0-9a-f]{12}", names[0])
+    assert re.fullmatch(r"pegboard\.tools\.[0-9a-f]{12}", names[1])
+
+
+@needs_chroma
+@pytest.mark.parametrize("board", [f"@{USER}", f"tools@{USER}"])
+async def test_the_index_of_a_users_board_can_be_filled(chroma_url: str, board: str) -> None:
+    settings = Settings(index="chroma", chroma={"url": chroma_url, "timeout": 60})
+    index = index_of(default_parts(settings, encoder=FakeEncoder()).index(board))
+    await index.add(IDS[:3], ROWS[:3])
+
+    assert await index.ids() == set(IDS[:3])
 
 
 @pytest.mark.requirement("003.fallback")

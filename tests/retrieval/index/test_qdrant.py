@@ -114,3 +114,19 @@ def test_an_address_with_a_token_is_refused_without_repeating_it() -> None:
         load_settings(qdrant={"url": "http://user:secret@host"})
 
     assert "secret" not in str(caught.value)
+
+
+async def test_names_of_boards_that_the_server_does_not_accept_are_hashed(
+    pretending: tuple[str, type[Pretending]],
+) -> None:
+    url, handler = pretending
+    settings = load_settings(index="qdrant", index_recall=0, qdrant={"url": url})
+    make = default_parts(settings, encoder=FakeEncoder()).index
+    for board in ("tools@user", "a/b", "t" * 300):
+        index = make(board)
+        assert index is not None
+        await index.ids()
+
+    names = {path.split("/")[2] for _, path, _, _ in handler.asked}
+    assert len(names) == 3
+    assert sum(name.startswith("pegboard._") and len(name) == 34 for name in names) == 2
