@@ -15,8 +15,10 @@ import pytest
 from index_threads import SECONDS
 from pegboard.gateways.access_keys import hashed
 from pegboard.gateways.http_api.openapi_document import PATH, openapi_document
+from pegboard.model import Decision
 from pegboard.retrieval import Retriever, index_thread
 from pegboard.retrieval.index_thread import MANY
+from pegboard.routing_board import RoutingBoard
 from served import Gateway, OpenGateway
 
 ROOT = Path(__file__).parents[3]
@@ -71,6 +73,25 @@ async def test_a_turn_gets_the_tools_that_it_needs_of_the_gateways_servers(
         assert {"name": "timetable", **RAIL[0]} in found["tools"]
         assert found["reachable"] == 3
         assert found["tokens"]["all"] >= found["tokens"]["active"] > 0
+
+
+async def test_tools_that_go_while_a_turn_is_decided_are_left_out_of_its_answer(
+    gateway_of: OpenGateway, servers: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    route = RoutingBoard.route
+
+    async def changing(board: RoutingBoard, *asked: Any) -> Decision:
+        decision = await route(board, *asked)
+        board.replace_catalog(board.catalog.without_server("rail"))
+        return decision
+
+    async with gateway_of(**servers) as gateway:
+        assert (await asked(gateway, "route", {"query": "when do trains leave for Oslo?"}))["reachable"] == 3
+        monkeypatch.setattr(RoutingBoard, "route", changing)
+        found = await asked(gateway, "route", {"query": "when do trains leave for Oslo?"})
+
+    assert "timetable" not in json.dumps(found)
+    assert found["reachable"] == 1
 
 
 @pytest.mark.requirement("scale.tenants")

@@ -15,10 +15,12 @@ from mcp import Client, MCPError
 from pydantic import TypeAdapter
 
 from journals import PLAIN
+from pegboard import Catalog
 from pegboard.events import CallFinished, CallRejected, RouteDecided, ToolsListed, ToolsSearched
 from pegboard.gateways.mcp.gateway import meta_tools
 from pegboard.gateways.mcp.gateway.meta_definitions import META_TOOLS
-from pegboard.model import Floats
+from pegboard.model import Decision, Floats
+from pegboard.routing_board import RoutingBoard
 from pegboard.settings.server_spec import ServerSpec
 from pegboard.stores import MemoryEvents
 from pegboard.testing import FakeEncoder
@@ -232,6 +234,27 @@ async def test_while_tools_are_being_embedded_a_search_says_that_it_goes_by_word
                 pass
     assert early["tools"][0]["name"] == late["tools"][0]["name"] == "add"
     assert "words alone: the tools are still being embedded" in early["ranked_by"]
+
+
+async def test_tools_that_go_during_a_search_are_left_out_of_its_answer(
+    client_of: OpenClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search = RoutingBoard.search
+
+    async def changing(board: RoutingBoard, *asked: Any, **more: Any) -> Decision:
+        decision = await search(board, *asked, **more)
+        server, tools = board.catalog.servers["scripted"], board.catalog.of_server("scripted")
+        board.replace_catalog(Catalog.build([(server, [tool for tool in tools if tool.name != "add"])]))
+        return decision
+
+    async with client_of() as client:
+        before = await ask(client, "search_tools", query="add two numbers", limit=3)
+        monkeypatch.setattr(RoutingBoard, "search", changing)
+        after = await ask(client, "search_tools", query="add two numbers", limit=3)
+
+    found = [[tool["name"] for tool in answer["tools"]] for answer in (before, after)]
+    assert found[0][0] == "add"
+    assert found[1][:2] == found[0][1:]
 
 
 async def test_search_is_narrowed_to_a_server(client_of: OpenClient) -> None:

@@ -216,9 +216,10 @@ class Endpoints:
 
 
 def _answer(asked: RouteRequest, offer: OfferedTurn, decision: Decision) -> RouteAnswer:
+    """What the decision is worth now: tools that have gone since are left out."""
     catalog, names = offer.board.catalog, offer.names
-    active = [catalog[tool] for tool in decision.active if tool in names]
-    places = catalog.position
+    active = [catalog[tool] for tool in decision.active if tool in catalog and tool in names]
+    places = [catalog.position[tool] for tool in decision.reachable if tool in catalog]
     return RouteAnswer(
         turn=decision.turn_id,
         active=[names[tool.id] for tool in active],
@@ -226,16 +227,16 @@ def _answer(asked: RouteRequest, offer: OfferedTurn, decision: Decision) -> Rout
         candidates=[
             Relevant(name=names[each.tool], score=round(each.score, 6))
             for each in sorted(decision.candidates, key=lambda each: each.rank)
-            if each.tool in names
+            if each.tool in catalog and each.tool in names
         ],
-        reachable=len(decision.reachable),
+        reachable=len(places),
         profile=decision.profile,
         scale=decision.scale,
         ranked_by=decision.ranked_by,
         meets_target=decision.meets_target,
         tokens=TokenCounts(
             active=decision.phase2_tokens,
-            all=sum(catalog.token_counts[places[tool]] for tool in decision.reachable),
+            all=sum(catalog.token_counts[place] for place in places),
         ),
     )
 

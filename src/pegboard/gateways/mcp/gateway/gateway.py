@@ -258,16 +258,17 @@ class Gateway:
         return [each.tool for each in found.tools]
 
     async def route(self, turn: Turn, caller: Caller) -> tuple[Decision, RoutingBoard, Mapping[ToolId, str]]:
-        """The decision of a turn with the caller's rights, the board that made it, and the names of its tools."""
+        """The decision of a turn with the caller's rights, the board that made it, and the names of its tools now."""
         await self.view.started()
         view = self._caller_view
         rights = view.turn("", turn.session, caller)
         state = replace(turn.state, auth=rights.scopes or frozenset(), tool_outputs=rights.state.tool_outputs)
         turn = replace(turn, scopes=rights.scopes, only=rights.only, habits=rights.habits, state=state)
-        board, names = view.board, view.names(caller)
+        board = view.board
         await board.index_words()
         async with view.searches.place(caller):
-            return await board.route(turn), board, names.of
+            decision = await board.route(turn)
+        return decision, board, view.names(caller).of
 
     async def search(self, arguments: JsonObject, caller: Caller) -> JsonObject:
         """What `search_tools` answers, as JSON. Raises PegboardError."""

@@ -196,7 +196,7 @@ class MetaCalls:
         """What is found among the tools that are known now."""
         view, query = self._view, arguments["query"]
         await view.catalog_view.categorized()
-        profile, names = view.board.profile, view.names(caller)
+        profile = view.board.profile
         allowed = view.board.allowed(view.turn(query, session, caller))
         contents = await self._matching_contents(arguments, caller)
         if arguments.get("kind", "tool") != "tool":
@@ -206,8 +206,9 @@ class MetaCalls:
             return SearchMatches(contents=contents, found=whole[: arguments.get("limit")], certain=True)
         limit = arguments.get("limit", profile.results or meta_definitions.DEFAULT_LIMIT)
         result = await view.found(query, session, caller, self._filter(arguments))
-        best = [each for each in result.tools or result.nearest if each.tool in names.of]
-        best = [each for each in best if not for_apps_alone(view.board.catalog[each.tool])][:limit]
+        catalog, names = view.board.catalog, view.names(caller).of  # tools may have gone since
+        best = [each for each in result.tools or result.nearest if each.tool in catalog and each.tool in names]
+        best = [each for each in best if not for_apps_alone(catalog[each.tool])][:limit]
         sure = {each.tool: result.certainty(each) for each in best}
         found = [each.tool for each in best] if result.tools else []
         return SearchMatches(
