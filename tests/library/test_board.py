@@ -14,8 +14,10 @@ import pytest
 
 from gateway_processes import GatewayProcess
 from pegboard import AgentState, Board, Call, Outcome, ToolId
+from pegboard.compose import board_parts
 from pegboard.errors import ArgumentsInvalid, CatalogError, ConfigError, StoreError, ToolNotAvailable
 from pegboard.model import Decision, Server, ServerName, Session, Turn
+from pegboard.retrieval.index.exact import ExactVectors
 from pegboard.settings.server_spec import ServerSpec
 from pegboard.stores import MemorySessions
 from pegboard.testing import FakeClock, FakeEncoder, fake_tool
@@ -52,6 +54,25 @@ def board_with(tmp_path: Path) -> Iterator[Callable[..., Board]]:
 
 def names(decision: Decision) -> list[str]:
     return [tool.name for tool in decision.active]
+
+
+def test_boards_with_tools_of_their_own_do_not_remove_one_anothers_vectors_from_an_index_that_they_share(
+    board_with: Callable[..., Board], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared: dict[str, ExactVectors] = {}
+
+    def index(board: str) -> ExactVectors:
+        return shared.setdefault(board, ExactVectors(FakeEncoder().dimensions))
+
+    monkeypatch.setattr(board_parts, "indexes", lambda *_: index)
+    sea, library, again = board_with(tide), board_with(loan), board_with(tide)
+    for board, tool in ((sea, "tide"), (library, "loan"), (again, "tide"), (sea, "tide")):
+        assert "cosine" in board.route_now(f"a {tool}").candidates[0].parts
+        assert board.route_now(f"a {tool}").candidates[0].tool == ToolId("local", tool)
+
+    board_with(servers={}).route_now(TIDE)
+    assert [sorted(each.name for each in asyncio.run(of.ids())) for of in shared.values()] == [["tide"], ["loan"], []]
+    assert [*shared][2] == ""
 
 
 def test_nothing_starts_before_the_first_use(board_with: Callable[..., Board]) -> None:

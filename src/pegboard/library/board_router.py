@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -141,7 +142,8 @@ class BoardRouting:
         if before is None or before[1].parts is not parts:
             mine = replace(parts, index=_in_memory, fallback_index=_in_memory) if self._aside else parts
             patient = settings.index_wait is None
-            routing = await asyncio.to_thread(build_routing, settings, catalog, parts=mine, patient=patient)
+            name = _name_of(given.groups)
+            routing = await asyncio.to_thread(build_routing, settings, catalog, parts=mine, patient=patient, name=name)
             self._warm(routing)
         else:
             routing = before[0]
@@ -266,6 +268,13 @@ async def _warmed(routing: RoutingBoard) -> None:
         await routing.warm()
     except PegboardError as error:  # words rank until a later turn can embed
         LOGGER.warning("The tools could not be embedded: %s", error)
+
+
+def _name_of(own: Groups) -> str:
+    """What a board calls its vectors. Without tools of its own, it shares those of the configured servers; tools of two
+    boards' own are called `local`, so that each would remove the other's."""
+    ids = sorted(str(tool.id) for _, tools in own for tool in tools)
+    return f"_own-{hashlib.sha256('/'.join(ids).encode('utf-8', 'surrogatepass')).hexdigest()[:24]}" if ids else ""
 
 
 def _in_memory(_board: str) -> VectorIndex | None:

@@ -19,6 +19,8 @@ NEEDED: dict[ProviderName, tuple[str, ...]] = {
 OF_AZURE = ("deployment", "api_version")
 
 IndexKind = Literal["exact", "compressed", "faiss", "chroma", "pgvector", "qdrant"]
+LASTING: frozenset[IndexKind] = frozenset({"chroma", "pgvector", "qdrant"})
+"""Indexes that outlive a process; the others are rebuilt from the embeddings in each process."""
 
 
 class EncoderSettings(BaseModel):

@@ -9,6 +9,7 @@ import sys
 import weakref
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -304,6 +305,23 @@ async def test_only_what_is_new_is_embedded(lazy: Lazy, encoder: FakeEncoder) ->
         await until(lambda: len(encoder.encoded) > before)
 
     assert all("99" in each for each in encoder.encoded[before:])
+
+
+@pytest.mark.parametrize(("index", "boards"), [("compressed", 2), ("chroma", 0)])
+async def test_no_listing_removes_the_vectors_of_another_from_an_index(parts: Parts, index: str, boards: int) -> None:
+    named: list[str] = []
+
+    def made(board: str) -> None:
+        named.append(board)
+
+    server = shop()
+    pegboard.lazy(server, parts=replace(parts, index=made), index=index, eager_tokens=0, eager_tools=0)
+    async with Client(server) as client:
+        await found(client, "echo a text")
+        add_shelf(server, 99)
+        assert "shelf_99" in await found(client, "look at shelf number 99")
+
+    assert len({*named}) == len(named) == boards
 
 
 async def test_nothing_is_embedded_before_a_client_asks(lazy: Lazy, encoder: FakeEncoder) -> None:

@@ -22,7 +22,7 @@ from pegboard.evaluation.progress_bar import bar
 from pegboard.model import ToolId
 from pegboard.protocols import VectorIndex
 from pegboard.retrieval import CachedEncoder, Progress, RankerKind, Retriever, ranker
-from pegboard.settings.retrieval import IndexKind
+from pegboard.settings.retrieval import LASTING, IndexKind
 
 EXAMPLES = examples(
     "Embed the tools of all configured servers, so that the gateway starts warm",
@@ -31,8 +31,6 @@ EXAMPLES = examples(
     "pegboard index --config pegboard.toml --batch 16",
 )
 
-LASTING: frozenset[IndexKind] = frozenset({"chroma", "pgvector", "qdrant"})
-"""Indexes that outlive a process; the others are rebuilt from the embeddings in each process."""
 NOTHING: frozenset[ToolId] = frozenset()
 
 

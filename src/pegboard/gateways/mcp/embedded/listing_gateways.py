@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
+from dataclasses import replace
 from typing import Any
 
 from mcp.server.lowlevel import Server
@@ -15,7 +16,9 @@ from pegboard.errors import CatalogError
 from pegboard.gateways.mcp.embedded.hooked_server import OneServer, ToolListing, introduced
 from pegboard.gateways.mcp.gateway.gateway import Gateway
 from pegboard.gateways.mcp.gateway.session_changes import SessionBook
+from pegboard.protocols import VectorIndex
 from pegboard.settings import Settings
+from pegboard.settings.retrieval import LASTING
 from pegboard.stores import MemorySessions
 
 LOGGER = logging.getLogger(__name__)
@@ -27,7 +30,8 @@ MOST_GATEWAYS = 16
 class ListingGateways:
     """A gateway for each distinct listing: callers with the same tools share one.
 
-    All share the embeddings, so a changed listing embeds only its new tools.
+    All share the embeddings, so a changed listing embeds only its new tools. None shares an index on a server, since
+    each listing of the server's tools would remove those of the others there: vectors are compared in memory instead.
     """
 
     def __init__(self, server: Server[Any], settings: Settings, parts: Parts | None) -> None:
@@ -72,7 +76,10 @@ class ListingGateways:
     def _made(self, listing: ToolListing) -> Gateway:
         server = introduced(self._server.name, self._server.version, self._server.instructions)
         catalog = listing.catalog(server)
-        board = build_routing(self._settings, catalog, parts=self._parts, patient=False)
+        parts = self._parts
+        if self._settings.index in LASTING:
+            parts = replace(parts, index=_in_memory, fallback_index=_in_memory)
+        board = build_routing(self._settings, catalog, parts=parts, patient=False, name=listing.fingerprint)
         return Gateway(
             self._settings,
             board,
@@ -96,3 +103,7 @@ class ListingGateways:
     def _book(self) -> SessionBook:
         """Sessions in memory: the server's connections do not outlive its process either."""
         return SessionBook(MemorySessions(self._parts.clock, ttl=self._settings.session_ttl))
+
+
+def _in_memory(_board: str) -> VectorIndex | None:
+    return None
