@@ -99,6 +99,27 @@ def test_shards_of_a_service_that_says_its_dimensions_with_its_first_answer_are_
     assert ShardEmbeddings([tmp_path], manifest.space, MemoryEmbeddings(1))
 
 
+class Service(FakeEncoder):
+    """Takes three texts at a time."""
+
+    at_once = 3
+
+    async def encode(self, texts: Sequence[str]) -> Floats:
+        assert len(texts) <= self.at_once
+        return await super().encode(texts)
+
+
+def test_a_service_gets_no_more_texts_at_a_time_than_it_takes(tmp_path: Path) -> None:
+    tools = [fake_tool(f"tide_{number}", f"When tide {number} comes", server="sea") for number in range(5)]
+    catalog, service, local = Catalog.build([(Server(name=ServerName("sea")), tools)]), Service(), FakeEncoder()
+
+    build_index(Settings(), catalog, tmp_path / "service", encoder=service)
+    build_index(Settings(), catalog, tmp_path / "local", encoder=local)
+
+    assert service.encoded == local.encoded
+    assert contents(tmp_path / "service") == contents(tmp_path / "local")
+
+
 def test_files_of_ones_own_stay_in_the_folder(run_json: RunJson, tools: Path, tmp_path: Path) -> None:
     out = tmp_path / "shards"
     (out / "2025.d").mkdir(parents=True)

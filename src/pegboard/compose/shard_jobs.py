@@ -23,14 +23,16 @@ from pathlib import Path
 from threading import Thread
 from typing import Any, Literal, TypeAlias
 
+import numpy as np
+
 from pegboard.catalog import Catalog, canonical_text
 from pegboard.catalog.catalog import fingerprint
 from pegboard.clock import SystemClock
 from pegboard.compose.vectors import configured_encoder
 from pegboard.errors import ConfigError, PegboardError
 from pegboard.extras import required
-from pegboard.model import Server, Tool
-from pegboard.protocols import Encoder
+from pegboard.model import Floats, Server, Tool
+from pegboard.protocols import BulkEncoder, Encoder
 from pegboard.retrieval.encoders.encoder_cache import embedding_key
 from pegboard.retrieval.encoders.remote import RemoteEncoder
 from pegboard.retrieval.tool_texts import full, server_profile, short
@@ -126,16 +128,8 @@ def build_index(
 def _space(encoder: Encoder) -> VectorSpace:
     """The space of an encoder; a service says its dimensions with its first answer."""
     if not encoder.dimensions:
-        asyncio.run(_asked(encoder))
+        asyncio.run(_encoded(encoder, ["tool"]))
     return VectorSpace.of(encoder)
-
-
-async def _asked(encoder: Encoder) -> None:
-    try:
-        await encoder.encode(["tool"])
-    finally:
-        if isinstance(encoder, RemoteEncoder):
-            await encoder.close()
 
 
 def _jobs(catalog: Catalog, out: Path, size: int) -> list[ShardJob]:
@@ -153,7 +147,7 @@ def _build_shard(settings: Settings, encoder: Encoder | None, job: ShardJob) -> 
     own = settings.model_copy(update={"encoder_threads": 1})
     used = encoder or configured_encoder(own, SystemClock())
     texts = job.texts
-    vectors = asyncio.run(used.encode(texts))  # all at once: what is in a batch with a text moves its last bits
+    vectors = asyncio.run(_encoded(used, texts))
     space = VectorSpace.of(used)
     keys = [embedding_key(space.provider, space.model, text) for text in texts]
     findings = [found for tool in job.tools if (found := _findings(tool))]
@@ -165,6 +159,17 @@ def _build_shard(settings: Settings, encoder: Encoder | None, job: ShardJob) -> 
         findings,
         len(job.tools),
     )
+
+
+async def _encoded(encoder: Encoder, texts: Sequence[str]) -> Floats:
+    """All at once, since what is in a batch with a text moves its last bits; but a service, whose time for a call is
+    limited, gets as many as it takes at a time."""
+    step = encoder.at_once if isinstance(encoder, BulkEncoder) else len(texts)
+    try:
+        return np.concatenate([await encoder.encode(texts[at : at + step]) for at in range(0, len(texts), step)])
+    finally:
+        if isinstance(encoder, RemoteEncoder):
+            await encoder.close()
 
 
 def _findings(tool: Tool) -> Mapping[str, Any]:
