@@ -181,7 +181,7 @@ def test_a_price_is_from_the_configuration_then_meta_then_a_tier_and_else_free()
 
 
 @pytest.mark.requirement("001.prices")
-@pytest.mark.parametrize("said", ["0.5", True, -1, float("nan"), float("inf"), None, [1]])
+@pytest.mark.parametrize("said", ["0.5", True, -1, 10**400, -(10**400), float("nan"), float("inf"), None, [1]])
 def test_a_stated_price_that_is_none_is_no_price(said: object) -> None:
     tool = fake_tool("t")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
@@ -65,6 +66,6 @@ def stated_usd(tool: Tool, name: str) -> float | None:
     keys = (name, f"pegboard/{name}", f"io.pegboard/{name}", *sorted(key for key in meta if key.endswith(f"/{name}")))
     for key in keys:
         value = meta.get(key)
-        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < float("inf"):
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= sys.float_info.max:
             return float(value)
     return None
