@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from pegboard.errors import ConfigError, PegboardError
+from pegboard.errors import ConfigError, PegboardError, StoreError
+from pegboard.model import Floats
 from pegboard.retrieval.encoders.encoder_cache import embedding_key
 from pegboard.stores import MemoryEmbeddings, vector_shards
 from pegboard.stores.vector_shards import (
@@ -48,6 +50,19 @@ async def test_vectors_of_all_shards_are_found_and_others_behind_them(folder: Pa
     assert set(found) == set(KEYS[:32])
     assert all(np.array_equal(found[key], VECTORS[key]) for key in found)
     assert await store.get([]) == {}
+
+
+class Down(MemoryEmbeddings):
+    async def get(self, keys: Sequence[str]) -> Mapping[str, Floats]:
+        raise StoreError("The store is down.")
+
+
+async def test_what_shards_have_is_found_while_the_store_behind_them_is_down(folder: Path) -> None:
+    store = ShardEmbeddings([folder], SPACE, Down(1))
+
+    assert set(await store.get(KEYS)) == set(KEYS[:30])
+    with pytest.raises(StoreError):
+        await store.get(KEYS[30:])
 
 
 async def test_keys_that_begin_alike_are_told_apart(tmp_path: Path) -> None:

@@ -154,7 +154,8 @@ def changed_files(folder: Path, manifest: Manifest) -> Iterator[str]:
 
 
 class ShardEmbeddings:
-    """Embeddings that are read from mapped shards first; new ones are kept ``behind`` them.
+    """Embeddings that are read from mapped shards first; new ones are kept ``behind`` them. While that store fails,
+    what the shards have is found.
 
     Raises ConfigError if a folder has no shards, or shards that are cut or of another encoder. Processes that map the
     same files share their memory. A file that is cut later is left out from then on, with a warning.
@@ -177,7 +178,14 @@ class ShardEmbeddings:
     async def get(self, keys: Sequence[str]) -> Mapping[str, Floats]:
         found = self._found(keys)
         missing = [key for key in keys if key not in found]
-        return found | dict(await self._behind.get(missing)) if missing else found
+        if not missing:
+            return found
+        try:
+            return found | dict(await self._behind.get(missing))
+        except PegboardError:
+            if not found:
+                raise
+            return found
 
     async def put(self, vectors: Mapping[str, Floats]) -> None:
         await self._behind.put(vectors)
