@@ -76,6 +76,11 @@ class AgentFramework(Driver):
             script.streamed.append(update.text)
         return str((await running.get_final_response()).text)
 
+    async def run_forced(self, ask: str, script: Script, functions: Functions, name: str) -> str:
+        choice = {"mode": "required", "required_function_name": name}
+        agent = self.agent(script, [HOSTED, *self.tools(functions)])
+        return str((await agent.run(ask, options={"tool_choice": choice})).text)
+
     async def run_with_handoff(self, ask: str, script: Script, functions: Functions) -> str:
         """An agent that has a second one as a tool."""
         tools = self.tools(functions)

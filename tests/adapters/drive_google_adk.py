@@ -49,6 +49,12 @@ class GoogleADK(Driver):
         agent = LlmAgent(name="office", model=Scripted(model="scripted", script=script), tools=self.tools(functions))
         return await self._ended(agent, ask, script.streamed if stream else None)
 
+    async def run_forced(self, ask: str, script: Script, functions: Functions, name: str) -> str:
+        calling = types.FunctionCallingConfig(mode="ANY", allowed_function_names=[name])
+        config = types.GenerateContentConfig(tool_config=types.ToolConfig(function_calling_config=calling))
+        model, tools = Scripted(model="scripted", script=script), self.tools(functions)
+        return await self._ended(LlmAgent(name="office", model=model, tools=tools, generate_content_config=config), ask)
+
     async def run_with_handoff(self, ask: str, script: Script, functions: Functions) -> str:
         model, tools = Scripted(model="scripted", script=script), self.tools(functions)
         second = LlmAgent(name="expert", description="Knows everything", model=model, tools=tools)

@@ -81,6 +81,9 @@ class LlamaIndex(Driver):
                     script.streamed.append(event.delta)
         return str(await running)
 
+    async def run_forced(self, ask: str, script: Script, functions: Functions, name: str) -> str:
+        return str(await self.agent(script, functions, initial_tool_choice=name).run(ask))
+
     async def run_with_handoff(self, ask: str, script: Script, functions: Functions) -> str:
         wrapped = Script([*script.steps])
         wrapped.shown, wrapped.results = script.shown, script.results

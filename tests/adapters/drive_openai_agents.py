@@ -15,14 +15,16 @@ from openai.types.responses import (
     ResponseUsage,
 )
 from openai.types.responses.response_usage import InputTokensDetails, OutputTokensDetails
-from scenario import Call, Driver, Functions, Script, halves, main
+from scenario import ASKS, CALLS, Call, Driver, Functions, Script, functions, halves, main
 
 from agents import (
     Agent,
     Model,
     ModelResponse,
+    ModelSettings,
     RawResponsesStreamEvent,
     Runner,
+    RunState,
     Usage,
     function_tool,
     set_tracing_disabled,
@@ -93,6 +95,7 @@ class Scripted(Model):
 
 class OpenAIAgents(Driver):
     def __init__(self, board: Board) -> None:
+        self.board = board
         self.selector = RunSelector(board)
 
     async def run(self, ask: str, script: Script, functions: Functions, *, stream: bool = False) -> str:
@@ -100,6 +103,16 @@ class OpenAIAgents(Driver):
             name="office", tools=self.tools(functions), model=Scripted(script), selector=self.selector
         )
         return await self._ended(agent, ask, script.streamed if stream else None)
+
+    async def run_forced(self, ask: str, script: Script, functions: Functions, name: str) -> str:
+        agent = PegboardAgent(
+            name="office",
+            tools=self.tools(functions),
+            model=Scripted(script),
+            selector=self.selector,
+            model_settings=ModelSettings(tool_choice=name),
+        )
+        return await self._ended(agent, ask)
 
     async def run_with_handoff(self, ask: str, script: Script, functions: Functions) -> str:
         model, tools = Scripted(script), self.tools(functions)
@@ -132,4 +145,23 @@ class OpenAIAgents(Driver):
         return await self.selector.select(tools, [{"role": "user", "content": ask}])
 
 
-main(OpenAIAgents)
+async def resumed(driver: OpenAIAgents) -> dict[str, Any]:
+    """A call of a tool that a search found is approved in another process, which has the run's JSON alone."""
+    CALLS.clear()
+    search = Call("search_tools", {"query": "translate the text of a telescope"})
+    scripts = [Script([search, Call("translate_telescope")]), Script(["done"])]
+    tools = [function_tool(each, needs_approval=each.__name__ == "translate_telescope") for each in functions()]
+    first, second = (
+        PegboardAgent(name="office", tools=tools, model=Scripted(script), selector=RunSelector(driver.board))
+        for script in scripts
+    )
+    asked = await Runner.run(first, ASKS[0][1], run_config=first.selector.run_config())
+    state = await RunState.from_json(second, asked.to_state().to_json())
+    interruptions = state.get_interruptions()
+    for each in interruptions:
+        state.approve(each)
+    ended = await Runner.run(second, state, run_config=second.selector.run_config())
+    return {"asked": len(interruptions), "ran": list(CALLS), "said": str(ended.final_output)}
+
+
+main(OpenAIAgents, resumed=resumed)

@@ -17,7 +17,8 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
-from scenario import Call, Driver, Functions, Script, halves, main
+from pydantic_ai.settings import ModelSettings, ToolOrOutput
+from scenario import ASKS, CALLS, Call, Driver, Functions, Script, functions, halves, main
 
 from pegboard import Board
 from pegboard.adapters.pydantic_ai import PegboardCapability
@@ -52,6 +53,7 @@ class Report(BaseModel):
 
 class PydanticAI(Driver):
     def __init__(self, board: Board) -> None:
+        self.board = board
         self.selector = ToolSelector(board)
 
     def agent(self, script: Script, functions: Functions, **more: Any) -> Agent[None, Any]:
@@ -66,6 +68,10 @@ class PydanticAI(Driver):
         async with agent.run_stream(ask) as running:
             script.streamed += [part async for part in running.stream_text(delta=True, debounce_by=None)]
             return str(await running.get_output())
+
+    async def run_forced(self, ask: str, script: Script, functions: Functions, name: str) -> str:
+        settings = ModelSettings(tool_choice=ToolOrOutput(function_tools=[name]))
+        return str((await self.agent(script, functions).run(ask, model_settings=settings)).output)
 
     async def run_with_handoff(self, ask: str, script: Script, functions: Functions) -> str:
         """An agent that delegates to a second one by a tool, as Pydantic AI's agents do; both end by output tools."""
@@ -97,4 +103,32 @@ class PydanticAI(Driver):
         return await self.selector.select(tools, [ModelRequest(parts=[UserPromptPart(ask)])])
 
 
-main(PydanticAI)
+def see_moon(**where: str) -> str:
+    """Look at the moon."""
+    return f"the moon {where}"
+
+
+def search_tools(query: str) -> str:
+    """Search the shed for hammers and saws."""
+    return f"no {query}"
+
+
+async def deferred(driver: PydanticAI) -> dict[str, Any]:
+    """Agents for whom the name `search_tools` is taken: by Pydantic AI's search for deferred tools, or their own."""
+    found: dict[str, Any] = {}
+    for name, tool in {"deferred": Tool(see_moon, defer_loading=True), "own": Tool(search_tools)}.items():
+        CALLS.clear()
+        search = Call("find_tools", {"query": "translate the text of a telescope"})
+        script = Script([search, Call("translate_telescope"), "done"])
+        capability = PegboardCapability(driver.selector)
+        agent = Agent(model(script), tools=[*map(Tool, functions()), tool], capabilities=[capability])
+        said = (await agent.run(ASKS[0][1])).output
+        found[name] = {"said": said, "ran": list(CALLS), "shown": script.shown[0], "results": script.results}
+    script = Script([Call("search_tools", {"queries": ["moon"]}), Call("see_moon"), "done"])
+    capability = PegboardCapability(ToolSelector(driver.board, way_back=False))
+    tools = [*map(Tool, functions()), Tool(see_moon, defer_loading=True)]
+    await Agent(model(script), tools=tools, capabilities=[capability]).run(ASKS[0][1])
+    return found | {"off": {"shown": script.shown[0], "results": script.results}}
+
+
+main(PydanticAI, deferred=deferred)

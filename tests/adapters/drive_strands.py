@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
 from pydantic import BaseModel
-from scenario import ASKS, Call, Driver, Functions, Script, functions, halves, main
+from scenario import ASKS, CALLS, Call, Driver, Functions, Script, functions, halves, main
 from strands import Agent, tool
 from strands.models import Model
-from strands.multiagent import Swarm
+from strands.multiagent import GraphBuilder, Swarm
 
 from pegboard import Board
 from pegboard.adapters.selection import ToolSelector
@@ -117,4 +118,39 @@ async def structured_output(driver: Strands) -> dict[str, Any]:
     return {"totals": totals, **{name: script.shown for name, script in scripts.items()}}
 
 
-main(Strands, structured_output=structured_output)
+class Meeting(Scripted):
+    """A model that answers its first request when another one has got its first, too."""
+
+    def __init__(self, script: Script, barrier: asyncio.Barrier) -> None:
+        super().__init__(script)
+        self.barrier = barrier
+
+    async def stream(self, *given: Any, **more: Any) -> Any:
+        if not self.script.shown:
+            async with asyncio.timeout(30):
+                await self.barrier.wait()
+        async for event in super().stream(*given, **more):
+            yield event
+
+
+async def graph(driver: Strands) -> dict[str, Any]:
+    """Two agents of a graph that are at work at the same time, each with tools of its own."""
+    CALLS.clear()
+    barrier, builder = asyncio.Barrier(2), GraphBuilder()
+    scripts = {"get": Script([Call("get_invoice"), "done"]), "list": Script([Call("list_invoice"), "done"])}
+    plugin = PegboardToolPlugin(driver.selector)
+    for verb, script in scripts.items():
+        agent = Agent(
+            model=Meeting(script, barrier),
+            tools=driver.tools(functions((verb,))),
+            plugins=[plugin],
+            callback_handler=None,
+            name=verb,
+        )
+        builder.add_node(agent, verb)
+        builder.set_entry_point(verb)
+    await builder.build().invoke_async(ASKS[0][1])
+    return {"ran": sorted(CALLS), "results": [script.results for script in scripts.values()]}
+
+
+main(Strands, structured_output=structured_output, graph=graph)

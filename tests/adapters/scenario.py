@@ -122,6 +122,10 @@ class Driver:
     async def run(self, ask: str, script: Script, functions: Functions, *, stream: bool = False) -> str:
         raise NotImplementedError
 
+    async def run_forced(self, ask: str, script: Script, functions: Functions, name: str) -> str:
+        """As `run`; each request says that the model must call this tool."""
+        raise NotImplementedError
+
     async def run_with_handoff(self, ask: str, script: Script, functions: Functions) -> str:
         """Two agents, the first of which can hand off to the second."""
         raise NotImplementedError
@@ -187,6 +191,13 @@ async def way_back(driver: Driver) -> dict[str, Any]:
         "ran": list(CALLS),
         "said": said,
     }
+
+
+async def forced(driver: Driver) -> dict[str, Any]:
+    """A request that names a tool that the conversation is not about."""
+    script = Script(["done"])
+    said = await driver.run_forced(ASKS[0][1], script, functions(), "delete_telescope")
+    return {"shown": "delete_telescope" in script.shown[0], "number": len(script.shown[0]), "said": said}
 
 
 async def wrong_search(driver: Driver) -> dict[str, Any]:
@@ -335,6 +346,6 @@ async def every_part(
 def main(make: Callable[[Board], Driver], **own: Part) -> None:
     """Prints what every part found, or those named on the command line; ``own`` are parts of this framework alone."""
     warnings.simplefilter("ignore")
-    parts = {**PARTS, "added_time": added_time, "wrong_search": wrong_search, **own}
+    parts = {**PARTS, "added_time": added_time, "wrong_search": wrong_search, "forced": forced, **own}
     found = asyncio.run(every_part(make, parts, sys.argv[1:] or list(PARTS)))
     sys.stdout.write("\n" + json.dumps(found) + "\n")

@@ -93,6 +93,35 @@ def test_strands_tool_for_a_structured_output_is_never_left_out_nor_refused() ->
         assert len(shown) <= K + 2
 
 
+def test_strands_agents_that_are_at_work_at_once_in_a_graph_each_call_the_tools_of_their_own_turn() -> None:
+    found = part_of("strands", "graph")
+
+    assert found["ran"] == ["get_invoice", "list_invoice"]
+
+
+@pytest.mark.parametrize("name", ["agent_framework", "google_adk", "llama_index", "openai_agents", "pydantic_ai"])
+def test_a_tool_that_a_request_says_must_be_called_is_never_left_out(name: str) -> None:
+    found = part_of(name, "forced")
+
+    assert (found["shown"], found["said"]) == (True, "done")
+    assert found["number"] <= K + 2
+
+
+def test_pydantic_ais_agents_with_deferred_tools_or_a_search_tools_of_their_own_have_another_search() -> None:
+    found = part_of("pydantic_ai", "deferred")
+
+    for name in ("deferred", "own"):
+        assert (found[name]["said"], found[name]["ran"]) == ("done", ["translate_telescope"])
+    assert found["off"]["results"][-1].startswith("the moon")
+    assert "find_tools" not in found["off"]["shown"]
+
+
+def test_openai_agents_make_an_approved_call_of_a_tool_that_a_search_had_found_before_the_run_was_stored() -> None:
+    found = part_of("openai_agents", "resumed")
+
+    assert (found["asked"], found["ran"], found["said"]) == (1, ["translate_telescope"], "done")
+
+
 def test_smolagents_searches_belong_to_their_conversation() -> None:
     found = part_of("smolagents", "conversations")
 

@@ -209,6 +209,29 @@ async def test_a_precondition_is_not_fulfilled_by_a_call_that_failed() -> None:
     assert ["archive_email" in each for each in seen] == [False, True]
 
 
+async def test_a_search_finds_tools_whose_precondition_the_conversation_fulfils() -> None:
+    rules = [{"tools": "*/archive_*", "requires": ["has_prior_tool_output:get_"]}]
+    with Board(k=3, profile="keyword", rules=rules) as board:
+        selector = ToolSelector(board).reading(read)
+
+        before = await selector.select(tools(*NAMES), ASK)
+        after = await selector.select(tools(*NAMES), conversation(("get_invoice", "ok")))
+        found = [(await selector.search(each, "archive the playlist")).names for each in (before, after)]
+
+    assert ["archive_playlist" in each for each in found] == [False, True]
+
+
+async def test_a_tool_that_must_be_called_is_among_the_tools_if_the_caller_may_use_it(board: Board) -> None:
+    selector = ToolSelector(board, fields=lambda rights: {"only": rights}).reading(read)
+
+    for forced, rights in (("delete_playlist", ("*",)), ("delete_playlist", ("get_*",))):
+        for selection in (
+            await selector.select(tools(*NAMES), ASK, rights, forced=[forced]),
+            selector.select_now(tools(*NAMES), ASK, rights, forced=[forced]),
+        ):
+            assert (forced in names(selection)) == (rights == ("*",))
+
+
 async def test_a_caller_without_scopes_does_not_get_those_of_the_process() -> None:
     rules = [{"tools": "*/delete_*", "scope": "admin"}]
     with Board(k=4, profile="keyword", rules=rules, scopes=("admin",)) as board:

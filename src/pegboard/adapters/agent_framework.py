@@ -69,7 +69,10 @@ class SelectTools(ChatMiddleware):
         options: Mapping[str, Any] = context.options or {}
         tools = list(options.get("tools") or ())
         search = [tool for tool in tools if _is_search(tool)]
-        turn = await self._selector.select([tool for tool in tools if not _is_search(tool)], context.messages, context)
+        others = [tool for tool in tools if not _is_search(tool)]
+        turn = await self._selector.select(
+            others, context.messages, context, forced=_forced(options.get("tool_choice"))
+        )
         self._turn.set(turn)
         if tools:
             context.options = {**options, "tools": [*turn.tools, *(search if turn.has_search else ())]}
@@ -99,6 +102,14 @@ def _answered_by_the_gate(query: str) -> str:
 
 def _is_search(tool: Any) -> bool:
     return getattr(tool, "func", None) is _answered_by_the_gate
+
+
+def _forced(choice: Any) -> list[str]:
+    """The tools that a request must call, or is confined to."""
+    if not isinstance(choice, Mapping):
+        return []
+    names = [choice.get("required_function_name"), *(choice.get("allowed_tools") or ())]
+    return [name for name in names if isinstance(name, str)]
 
 
 def _argument(arguments: Any, name: str) -> Any:

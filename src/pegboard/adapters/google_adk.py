@@ -41,7 +41,9 @@ class PegboardPlugin(BasePlugin):
         calls of them are answered by `before_tool_callback`."""
         groups = [tool for tool in llm_request.config.tools or () if getattr(tool, "function_declarations", None)]
         declarations = [each for group in groups for each in group.function_declarations]
-        turn = await self._selector.select(declarations, llm_request.contents, callback_context)
+        calling = getattr(llm_request.config.tool_config, "function_calling_config", None)
+        forced = getattr(calling, "allowed_function_names", None) or ()
+        turn = await self._selector.select(declarations, llm_request.contents, callback_context, forced=forced)
         self._keep(_key(callback_context), turn)
         shown = frozenset(map(id, turn.tools))
         for group in groups:

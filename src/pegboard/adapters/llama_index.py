@@ -49,7 +49,8 @@ class PegboardFunctionAgent(FunctionAgent):
         """One step with the tools of its turn."""
         said = [*llm_input, *await ctx.store.get(self.scratchpad_key, default=[])]
         given = [tool for tool in tools if tool.metadata.name != REPEAT]
-        turn = await self._selector.select(given, said, ctx)
+        forced = [self.initial_tool_choice] if self.initial_tool_choice else []
+        turn = await self._selector.select(given, said, ctx, forced=forced)
         shown = [*turn.tools, *([self._search] if turn.has_search else ())]
         output = await super().take_step(ctx, llm_input, shown, memory)
         output.tool_calls = [await self._checked(call, turn) for call in output.tool_calls]

@@ -5,6 +5,8 @@ Handoffs and output types are no tools of `get_all_tools`, and pass as they are;
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -35,11 +37,15 @@ class RunSelector(ToolSelector):
         super().__init__(*arguments, **options)
         self._runs: WeakKeyDictionary[RunContextWrapper[Any], RunTools] = WeakKeyDictionary()
 
-    async def tools_of(self, tools: list[Tool], run: RunContextWrapper[Any]) -> list[Tool]:
-        """The tools of the run's next model call."""
+    async def tools_of(
+        self, tools: list[Tool], run: RunContextWrapper[Any], forced: Collection[str] = ()
+    ) -> list[Tool]:
+        """The tools of the run's next model call, with those that it is ``forced`` to call."""
         before = self._runs.get(run)
         found, refused = (before.found, before.refused) if before is not None else ([], [])
-        selection = await self.select(tools, run.turn_input, run, found=found, refused=refused)
+        selection = await self.select(
+            tools, run.turn_input, run, found=[*found, *_decided(run)], refused=refused, forced=forced
+        )
         self._runs[run] = RunTools(selection=selection, found=found, refused=refused)
         return [*selection.tools, *([self._search_tool(selection, found)] if selection.has_search else [])]
 
@@ -79,4 +85,14 @@ class PegboardAgent(Agent[Any]):
 
     async def get_all_tools(self, run_context: RunContextWrapper[Any]) -> list[Tool]:
         """The tools of the turn."""
-        return await self.selector.tools_of(await super().get_all_tools(run_context), run_context)
+        choice = self.model_settings.tool_choice
+        tools = await super().get_all_tools(run_context)
+        return await self.selector.tools_of(tools, run_context, [choice] if isinstance(choice, str) else [])
+
+
+def _decided(run: RunContextWrapper[Any]) -> list[str]:
+    """The tools whose calls were approved or rejected: a run that is resumed from its JSON answers those calls, and has
+    nothing else that says which tools it had."""
+    keys = (getattr(key, "tool_key", key) for key in run._approvals)
+    names = [key for key in keys if isinstance(key, str)]
+    return [*names, *(re.split("[.:]", name)[-1] for name in names)]

@@ -6,7 +6,7 @@ the framework's tools and messages ─► a board for this set ─► decision �
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -110,6 +110,11 @@ class ToolSelector:
         self._read: Read = framework_tool
         self._readers: dict[Read, ToolSelector] = {}
 
+    @property
+    def has_way_back(self) -> bool:
+        """Whether `search_tools` is offered where tools are left out."""
+        return self._way_back
+
     def reading(self, read: Read = framework_tool, *, once: bool = False) -> ToolSelector:
         """This selector, for tools that ``read`` reads; with ``once``, each object only once, where that is slow."""
         made = self._readers.get(read)
@@ -127,17 +132,18 @@ class ToolSelector:
         *,
         found: Sequence[str] = (),
         refused: Sequence[str] = (),
+        forced: Collection[str] = (),
         whole_if_small: bool = True,
     ) -> TurnTools[T]:
         """The tools of a turn. ``found`` and ``refused`` are the tools that searches found and the names that were
-        called in vain, where ``said`` does not have them. Few tools pass whole and unranked, unless an option of the
-        board says how many a turn gets."""
+        called in vain, where ``said`` does not have them; ``forced`` are those that the request must call. Few tools
+        pass whole and unranked, unless an option of the board says how many a turn gets."""
         given = self._given(tools)
         asked = self._asked(given, said, context, refused)
         if asked is None:
             return TurnTools(tools=tuple(tools), names=frozenset(), unread=_unread(given))
         decision = await asked.board.route(asked.turn, refused=asked.refused, whole_if_small=whole_if_small)
-        return self._selection(given, asked, decision, found)
+        return self._selection(given, asked, decision, [*found, *forced])
 
     def select_now(
         self,
@@ -147,6 +153,7 @@ class ToolSelector:
         *,
         found: Sequence[str] = (),
         refused: Sequence[str] = (),
+        forced: Collection[str] = (),
         whole_if_small: bool = True,
     ) -> TurnTools[T]:
         """`select` for synchronous frameworks."""
@@ -155,7 +162,7 @@ class ToolSelector:
         if asked is None:
             return TurnTools(tools=tuple(tools), names=frozenset(), unread=_unread(given))
         decision = asked.board.route_now(asked.turn, refused=asked.refused, whole_if_small=whole_if_small)
-        return self._selection(given, asked, decision, found)
+        return self._selection(given, asked, decision, [*found, *forced])
 
     async def search(self, selection: TurnTools[Any], query: object) -> FoundTools:
         """The answer of `search_tools`."""
@@ -196,10 +203,10 @@ class ToolSelector:
         given: Sequence[tuple[T, FrameworkTool | None]],
         asked: Asked,
         decision: Decision,
-        found: Sequence[str],
+        wanted: Sequence[str],
     ) -> TurnTools[T]:
         allowed = _local(decision.reachable)
-        names = _local(decision.active) | (allowed & {*found_names(asked.turn.messages), *found})
+        names = _local(decision.active) | (allowed & {*found_names(asked.turn.messages), *wanted})
         return TurnTools(
             tools=tuple(tool for tool, read in given if read is None or read.name in names),
             names=names,
@@ -207,7 +214,7 @@ class ToolSelector:
             ranked=tuple(each.tool.name for each in decision.candidates if each.score > 0),
             left_out=allowed - names if self._way_back else frozenset(),
             board=asked.board,
-            fields=asked.fields,
+            fields={**asked.fields, "state": asked.turn.state},
         )
 
 

@@ -1,6 +1,6 @@
 """Strands Agents: a plugin with middleware around each model call and each call of a tool.
 
-The turn is in the state of the invocation, so an agent's invocations share nothing.
+The turn is in the state of the invocation, by agent, so an agent's invocations share nothing, nor do a graph's agents.
 """
 
 from __future__ import annotations
@@ -49,19 +49,23 @@ class PegboardToolPlugin(Plugin):
         agent.add_middleware(InvokeModelStage.Input, self._select)
         agent.add_middleware(ExecuteToolStage, self._execute)
 
+    def _key(self, context: InvokeModelContext | ExecuteToolContext) -> str:
+        """Agents of one graph share a state, also while they are at work at the same time."""
+        return f"{TURN}:{id(self)}:{id(context.agent)}"
+
     async def _select(self, context: InvokeModelContext) -> InvokeModelContext:
         always = _always_shown(context)
         kept = [each for each in context.tool_specs if each["name"] in always]
         others = [each for each in context.tool_specs if each["name"] not in always]
         turn = await self._selector.select(others, context.messages, context)
         turn = replace(turn, tools=(*turn.tools, *kept), names=turn.names | always)
-        context.invocation_state[TURN] = turn
+        context.invocation_state[self._key(context)] = turn
         return context.replace(tool_specs=[*turn.tools, *([dict(SEARCH)] if turn.has_search else ())])
 
     async def _execute(
         self, context: ExecuteToolContext, next_fn: Callable[[ExecuteToolContext], AsyncIterator[Any]]
     ) -> AsyncIterator[Any]:
-        turn: TurnTools[Any] | None = context.invocation_state.get(TURN)
+        turn: TurnTools[Any] | None = context.invocation_state.get(self._key(context))
         name = context.tool_use["name"]
         if turn is not None and (refusal := turn.refusal(name)) is not None:
             yield _answered(context, refusal, status="error")

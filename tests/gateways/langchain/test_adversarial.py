@@ -208,7 +208,9 @@ def test_who_resumes_a_conversation_calls_the_tools_that_its_agent_has_then(town
     middleware, saver = town_agents.middleware(), InMemorySaver()
     asked, resumed = ScriptedModel(steps=[calls(GET_TIDES)]), ScriptedModel(steps=["done"])
     options: dict[str, Any] = {"middleware": [middleware], "checkpointer": saver}
-    first = create_agent(asked, tools=tools_of("the first", ["get_tides", "renew_loan"]), interrupt_before=["tools"], **options)
+    first = create_agent(
+        asked, tools=tools_of("the first", ["get_tides", "renew_loan"]), interrupt_before=["tools"], **options
+    )
     second = create_agent(resumed, tools=tools_of("the second", kept), **options)
 
     first.invoke(asks(TIDE), CONFIG)
