@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from typing import Any, Literal, ParamSpec, TypeVar
+from typing import Any, Literal, ParamSpec, TypedDict, TypeVar, Unpack
 
 from pegboard.errors import ResultNotKept, StoreError
 from pegboard.events import Event, ResultRead, ResultShaped
@@ -27,6 +27,13 @@ T = TypeVar("T")
 AT_ONCE = 200_000
 """Characters up to which a result is shaped, written and read on the event loop; a longer one on a thread."""
 Owner = Literal["key", "subject", "session", "everyone"]
+
+
+class Requester(TypedDict, total=False):
+    """Who an event is about."""
+
+    key: str
+    conversation: str
 
 
 def owner_mark(kind: Owner, name: str) -> str:
@@ -76,12 +83,12 @@ class ResultShaper:
         owner: str,
         structured: bool,
         asked: str = "",
-        **who: str,
+        **who: Unpack[Requester],
     ) -> JsonObject:
         """The result in this form; whole, if what would be left out cannot be kept, or if shaping fails.
 
         ``structured`` is whether `structuredContent` has to stay. What is cut keeps the lines about what was ``asked``.
-        ``who`` are the `key` and the `conversation` of the event.
+        ``who`` is for the event.
         """
         if form == "whole":
             return result
@@ -109,7 +116,7 @@ class ResultShaper:
             )
         return found.result
 
-    async def read(self, arguments: JsonObject, owner: str, **who: str) -> str:
+    async def read(self, arguments: JsonObject, owner: str, **who: Unpack[Requester]) -> str:
         """What valid arguments of `read_result` ask for. Raises ResultNotKept, ArgumentsInvalid and StoreError."""
         handle = arguments["handle"]
         body = await self._store.get(owner, handle) if HANDLE.fullmatch(handle) else None

@@ -21,6 +21,11 @@ COOKIE = "pegboard_sign_in_"
 """How the names of the cookies begin."""
 
 
+def cookie_of(state: str) -> str:
+    """The name of the cookie of the sign-in with this ``state``: one browser may be in several sign-ins."""
+    return COOKIE + hashlib.sha256(state.encode()).hexdigest()[:16]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskedRights:
     """Where the person will sign in, and the scopes that are asked for."""
@@ -42,8 +47,7 @@ class BrowserReturn:
 
     @property
     def cookie(self) -> str:
-        """The name of its cookie: one browser may be in several sign-ins."""
-        return COOKIE + hashlib.sha256(self.waiting.state.encode()).hexdigest()[:16]
+        return cookie_of(self.waiting.state)
 
     @property
     def asked(self) -> AskedRights:

@@ -9,7 +9,7 @@ from pegboard.gateways.mcp.gateway.call_audit import session_hash
 from pegboard.gateways.mcp.gateway.caller import CallContext, Caller
 from pegboard.model import JsonObject, Tool
 from pegboard.results.asked_lines import asked_by
-from pegboard.results.result_shaper import ResultShaper, owner_mark
+from pegboard.results.result_shaper import Requester, ResultShaper, owner_mark
 from pegboard.settings import Settings
 from pegboard.settings.result_settings import form_named
 
@@ -66,5 +66,5 @@ class CallResults:
         return owner_mark("session", caller.session)
 
 
-def _who(caller: Caller) -> dict[str, str]:
-    return {"key": caller.name, "conversation": session_hash(caller.session)}
+def _who(caller: Caller) -> Requester:
+    return Requester(key=caller.name, conversation=session_hash(caller.session))

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import Receive, Scope
 
-from pegboard.upstreams.oauth.browser_returns import CALLBACK, PAGE, BrowserReturn, BrowserReturns
+from pegboard.upstreams.oauth.browser_returns import CALLBACK, PAGE, BrowserReturn, BrowserReturns, cookie_of
 from pegboard.upstreams.oauth.person import PATIENCE
 
 HEADERS = {
@@ -36,7 +36,10 @@ def is_page(path: str) -> bool:
 def mark(scope: Scope) -> str:
     """The mark of the process whose page is wanted; empty if that is of no matter."""
     path = scope["path"]
-    found = Request(scope).cookies.get(COOKIE, "") if path == CALLBACK else path.removeprefix(f"{PAGE}/")
+    if path == CALLBACK:
+        found = Request(scope).cookies.get(cookie_of(_state(scope)), "")
+    else:
+        found = path.removeprefix(f"{PAGE}/")
     marked = MARKED.fullmatch(found)
     return marked.group(1) if marked else ""
 
@@ -55,8 +58,7 @@ def answer(scope: Scope, returns: BrowserReturns, body: bytes = b"") -> Response
     request, path = Request(scope), scope["path"]
     if path == CALLBACK:
         query = scope["query_string"].decode("latin-1")
-        state = (parse_qs(query).get("state") or [""])[0]
-        status, sentence = returns.received(state, query, request.cookies)
+        status, sentence = returns.received(_state(scope), query, request.cookies)
         return _page(f"<p>{html.escape(sentence)}</p>", status)
     found = returns.of(path.removeprefix(f"{PAGE}/"))
     if found is None:
@@ -69,6 +71,11 @@ def answer(scope: Scope, returns: BrowserReturns, body: bytes = b"") -> Response
     secure = found.waiting.url.startswith("https:")
     response.set_cookie(found.cookie, found.secret, max_age=int(PATIENCE), httponly=True, samesite="lax", secure=secure)
     return response
+
+
+def _state(scope: Scope) -> str:
+    query: str = scope["query_string"].decode("latin-1")
+    return (parse_qs(query).get("state") or [""])[0]
 
 
 def _question(found: BrowserReturn, request: Request) -> Response:
