@@ -96,7 +96,7 @@ class WithSearch(WrapperToolset[Any]):
 
     async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
         """All tools; the search has a name that nobody else needs, or is not offered."""
-        tools = await super().get_tools(ctx)
+        tools: dict[str, ToolsetTool[Any]] = await super().get_tools(ctx)
         is_taken = SEARCH_TOOLS in tools or any(tool.tool_def.defer_loading for tool in tools.values())
         name = FIND_TOOLS if is_taken else SEARCH_TOOLS
         self.capability.search = "" if name in tools else name
