@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
 import pytest
@@ -10,8 +11,14 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from langchain_core.tools import StructuredTool
 from langgraph.checkpoint.memory import InMemorySaver
 
+from pegboard import Board
 from pegboard.gateways.langchain import ToolAttentionMiddleware
+from pegboard.gateways.langchain.cache_aware import CacheAwareTools, CachingModel
 from pegboard.gateways.langchain.scripted_model import ScriptedModel
+from pegboard.gateways.llm.conversation import turn_statistics
+from pegboard.model import Message, Part, Turn
+from pegboard.owner_cache import OwnerCache
+from pegboard.prompt_cache import known_prices, prices_of
 from pegboard.testing import FakeEncoder
 
 SUBJECTS = (
@@ -107,3 +114,29 @@ def test_all_tools_are_those_that_the_caller_may_use_and_nothing_is_said_twice(t
     assert seen[-1] == ALL[:-1]
     assert "find_loan" in model.asked[0].messages[0].text
     assert model.asked[-1].messages[0].text == PROMPT.text
+
+
+def test_conversations_of_several_threads_leave_the_memory_of_both_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turn_statistics, "MOST_KEYS", 2)
+    cache, moved, first, others = CacheAwareTools(), OwnerCache._moved, iter([True]), list[Future[None]]()
+    model = CachingModel(name="gpt-5.4", prices=prices_of(known_prices(), "openai", "gpt-5.4"))
+
+    with Board([{"name": "tide"}, {"name": "wind"}], k=1, profile="keyword") as board, ThreadPoolExecutor() as pool:
+        decision = board.route_now("the tide?")
+
+        def ask(system: str) -> None:
+            said = (Message(role="system", parts=(Part(text=system),)), *Turn.ask("the tide?").messages)
+            cache.kept({}, model, Turn(messages=said), decision, board.catalog, (), 0)
+
+        def interrupted(*arguments: Any) -> None:
+            """Another thread asks in between, and is given the time to end."""
+            if next(first, False):
+                others.append(pool.submit(ask, "the other"))
+                wait(others, 1.0)
+            moved(*arguments)
+
+        monkeypatch.setattr(OwnerCache, "_moved", interrupted)
+        ask("the one")
+        others[0].result()
+        for number in range(4):
+            ask(f"a later one, {number}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from threading import Lock
 from typing import Any
 
 from langchain.agents.middleware import ModelRequest
@@ -63,10 +64,11 @@ def model_of(request: object) -> CachingModel | None:
 
 class CacheAwareTools:
     """Which tools a request of a conversation has, so that the conversation is billed least. Serves any number of
-    conversations at once; what they teach is kept in memory."""
+    conversations at once, in any threads; what they teach is kept in memory."""
 
     def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
         self._clock = clock
+        self._lock = Lock()
         self._statistics = TurnStatistics(clock)
         self._whole: OrderedDict[str, float] = OrderedDict()
 
@@ -90,14 +92,15 @@ class CacheAwareTools:
         past = ConversationHistory(turn, "conversation")
         moment = self._moment(state, turn, past, decision, catalog, ids, must)
         before = _remembered(state, ids)
-        key = self._statistics.key("", model.name, past.system, catalog.fingerprint.encode())
-        moment = replace(moment, whole_idle=self._since(key), news=self._news(before, past), search=beside)
-        way = self._way(state, key, moment, model.prices)
-        places = self._places(way, moment, past, model.prices)
-        now = before.after(moment.relevant, _places(ids, past.now.called), moment.held)
-        self._learn(key, moment, before, now, model.prices, beside, first=not past.is_answered)
-        if len(places) == len(ids):
-            self._note_whole(key)
+        with self._lock:
+            key = self._statistics.key("", model.name, past.system, catalog.fingerprint.encode())
+            moment = replace(moment, whole_idle=self._since(key), news=self._news(before, past), search=beside)
+            way = self._way(state, key, moment, model.prices)
+            places = self._places(way, moment, past, model.prices)
+            now = before.after(moment.relevant, _places(ids, past.now.called), moment.held)
+            self._learn(key, moment, before, now, model.prices, beside, first=not past.is_answered)
+            if len(places) == len(ids):
+                self._note_whole(key)
         said = {"way": way, "changed": now.changed, **{name: _names(ids, getattr(now, name)) for name in FIELDS}}
         return with_active(decision, catalog, [ids[place] for place in sorted(places)]), {CACHE: said}
 
