@@ -5,7 +5,7 @@ import gc
 import json
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import thread as futures
 from pathlib import Path
 from typing import Any
@@ -307,6 +307,69 @@ def test_the_content_of_a_file_is_what_the_environment_overrides(
     assert board_with(tide, config={"k": 3, "pins": "warn"})._settings.k == 7
     with pytest.raises(ConfigError, match="The given options: pins"):
         Board([], config={"pins": "never mind"})
+
+
+def places(low: int, high: int = 9, /, *, step: int = 1) -> str:
+    """Numbers between two"""
+    return f"{low} to {high} by {step}"
+
+
+@pytest.mark.parametrize("paired", [False, True])
+def test_arguments_that_a_function_takes_by_place_alone_are_given_by_name(
+    paired: bool, board_with: Callable[..., Board]
+) -> None:
+    described = board_with(places).catalog.tools[0].input_schema
+    assert described is not None
+    assert (described["type"], [*described["properties"]]) == ("object", ["low", "high", "step"])
+    board = board_with([({"name": "places", "inputSchema": described}, places)] if paired else [places])
+    decision = board.route_now("numbers between two")
+
+    found = [
+        board.execute_now(Call(name="places", arguments=arguments), decision)
+        for arguments in ({"low": 3}, {"high": 5, "low": 4, "step": 2}, {"high": 5})
+    ]
+
+    assert [each.text for each in found[:2]] == ["3 to 9 by 1", "4 to 5 by 2"]
+    assert "arguments_invalid" in found[2].text
+
+
+def test_a_function_whose_arguments_have_no_names_is_refused() -> None:
+    def total(*numbers: int) -> int:
+        return sum(numbers)
+
+    with pytest.raises(CatalogError, match="'total' takes any number of arguments without names"):
+        Board([total])
+
+
+async def test_all_that_a_generator_yields_is_its_result_wherever_it_runs(board_with: Callable[..., Board]) -> None:
+    loops: list[Any] = []
+
+    def harbours() -> Iterator[str]:
+        """Harbours with a tide"""
+        yield from (tool.name for tool in board.catalog.tools)  # a function may use the board
+
+    async def hours() -> AsyncIterator[int]:
+        """Hours of the tide"""
+        loops.append(asyncio.get_running_loop())
+        yield 4
+        yield 16
+
+    async def broken() -> AsyncIterator[str]:
+        """Harbours that are broken"""
+        yield "first"
+        raise ValueError("the harbour went away")
+
+    board = board_with(harbours, hours, broken)
+    decision = await board.route("harbours and hours that are broken")
+    calls = [Call(name=name) for name in ("harbours", "hours", "broken")]
+
+    awaited = [await board.execute(call, decision) for call in calls]
+    found = [board.execute_now(call, decision) for call in calls]
+
+    for each in (awaited, found):
+        assert [result.structured for result in each] == [["harbours", "hours", "broken"], [4, 16], None]
+        assert "the harbour went away" in each[2].text
+    assert loops[0] is asyncio.get_running_loop()
 
 
 async def test_async_functions_run_on_the_callers_loop(board_with: Callable[..., Board]) -> None:

@@ -8,10 +8,11 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from pegboard.errors import NotApproved, SpendLimitReached, StoreError
 from pegboard.library.execution import is_control_flow, outcome, result_of_error, result_of_server, result_of_value
-from pegboard.library.given_tools import Function
+from pegboard.library.named_arguments import Function
 from pegboard.library.runtime import BoardRuntime
 from pegboard.library.turns import answered
 from pegboard.model import JsonObject, Outcome, Result, Session, Tool, ToolId
@@ -57,8 +58,7 @@ async def _executed(
         if function is None:
             result = result_of_server(tool, await shared.wait(shared.call(tool, arguments)))
         else:
-            value = await shared.in_thread(function, arguments)
-            result = result_of_value(tool, await value if inspect.isawaitable(value) else value)
+            result = result_of_value(tool, await _value(shared, function, arguments))
     except Exception as error:  # the model is told whatever a tool raises
         if is_control_flow(error):
             raise
@@ -69,6 +69,16 @@ async def _executed(
     except Exception as error:  # noqa: BLE001 - the tool has run: after an error the model would call it again
         LOGGER.warning("A call of %s was made and could not be recorded: %s", tool, error)
     return result, failure
+
+
+async def _value(shared: BoardRuntime, function: Function, arguments: JsonObject) -> Any:
+    """What a function returns; of a generator all that it yields, run where a function of its kind runs."""
+    value = await shared.in_thread(function, arguments)
+    if inspect.isawaitable(value):
+        value = await value
+    if inspect.isasyncgen(value):
+        return [each async for each in value]
+    return await shared.in_thread(list, value) if inspect.isgenerator(value) else value
 
 
 async def _recorded(shared: BoardRuntime, session: Session, seen: Outcome) -> None:

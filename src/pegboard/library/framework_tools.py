@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from pegboard.library.named_arguments import Function, with_keywords
 from pegboard.model import JsonObject
 
 MOST_KINDS = 1024
 """Classes whose package is remembered: agents read the same few in every turn."""
 ANY: JsonObject = {"type": "object", "properties": {}}
-Run = Callable[[JsonObject], Any]
-"""Takes a call's arguments and returns a value or an awaitable."""
 
 
 class FrameworkTool(NamedTuple):
@@ -22,7 +21,7 @@ class FrameworkTool(NamedTuple):
     name: str
     description: str
     schema: JsonObject
-    run: Run | None = None
+    run: Function | None = None
 
     @property
     def definition(self) -> dict[str, Any]:
@@ -65,7 +64,7 @@ def _openai_agents(tool: Any) -> FrameworkTool | None:
 def _pydantic_ai(tool: Any) -> FrameworkTool | None:
     """A `Tool`, a `ToolDefinition`, or a `ToolsetTool`; tools that need the context of a run are called by it alone."""
     if (schema := getattr(tool, "function_schema", None)) is not None:
-        run = None if schema.takes_ctx else _keywords(tool.function)
+        run = None if schema.takes_ctx else with_keywords(tool.function)
         return FrameworkTool(tool.name, tool.description or "", schema.json_schema, run)
     definition = getattr(tool, "tool_def", tool)
     if not hasattr(definition, "parameters_json_schema"):
@@ -81,7 +80,7 @@ def _google(tool: Any) -> FrameworkTool | None:
     schema = declaration.parameters_json_schema
     if schema is None and declaration.parameters is not None:
         schema = declaration.parameters.json_schema.model_dump(mode="json", exclude_none=True, by_alias=True)
-    run = _keywords(tool.func) if hasattr(tool, "func") else None
+    run = with_keywords(tool.func) if hasattr(tool, "func") else None
     return FrameworkTool(tool.name, declaration.description or tool.description or "", schema or ANY, run)
 
 
@@ -114,7 +113,7 @@ def _autogen(tool: Any) -> FrameworkTool | None:
 def _agent_framework(tool: Any) -> FrameworkTool | None:
     if not hasattr(tool, "parameters") or not hasattr(tool, "invoke"):
         return None
-    run = _keywords(tool.func) if getattr(tool, "func", None) is not None else None
+    run = with_keywords(tool.func) if getattr(tool, "func", None) is not None else None
     return FrameworkTool(tool.name, tool.description or "", tool.parameters() or ANY, run)
 
 
@@ -122,7 +121,7 @@ def _crewai(tool: Any) -> FrameworkTool | None:
     if not hasattr(tool, "args_schema"):
         return None
     schema = tool.args_schema.model_json_schema() if tool.args_schema is not None else ANY
-    return FrameworkTool(tool.name, _crewai_description(tool.description or ""), schema, _keywords(tool.run))
+    return FrameworkTool(tool.name, _crewai_description(tool.description or ""), schema, with_keywords(tool.run))
 
 
 def _crewai_description(text: str) -> str:
@@ -135,14 +134,14 @@ def _strands(tool: Any) -> FrameworkTool | None:
     if not isinstance(specification, Mapping):
         return None
     schema = specification.get("inputSchema") or {}
-    run = _keywords(tool) if callable(tool) else None
+    run = with_keywords(tool) if callable(tool) else None
     return FrameworkTool(tool.tool_name, specification.get("description", ""), schema.get("json", schema) or ANY, run)
 
 
 def _haystack(tool: Any) -> FrameworkTool | None:
     if not hasattr(tool, "parameters") or not hasattr(tool, "invoke"):
         return None
-    return FrameworkTool(tool.name, tool.description or "", tool.parameters or ANY, _keywords(tool.invoke))
+    return FrameworkTool(tool.name, tool.description or "", tool.parameters or ANY, with_keywords(tool.invoke))
 
 
 def _smolagents(tool: Any) -> FrameworkTool | None:
@@ -155,7 +154,7 @@ def _smolagents(tool: Any) -> FrameworkTool | None:
         "properties": {name: {k: v for k, v in of.items() if v is not None} for name, of in properties.items()},
         "required": [name for name, said in inputs.items() if not said.get("nullable")],
     }
-    return FrameworkTool(tool.name, tool.description or "", schema, _keywords(tool))
+    return FrameworkTool(tool.name, tool.description or "", schema, with_keywords(tool))
 
 
 def _json_type(kind: Any) -> Any:
@@ -167,11 +166,7 @@ def _dspy(tool: Any) -> FrameworkTool | None:
     if not hasattr(tool, "func") or not hasattr(tool, "args"):
         return None
     schema = {"type": "object", "properties": dict(tool.args or {})}
-    return FrameworkTool(tool.name, tool.desc or "", schema, _keywords(tool))
-
-
-def _keywords(function: Callable[..., Any]) -> Run:
-    return lambda arguments: function(**arguments)
+    return FrameworkTool(tool.name, tool.desc or "", schema, with_keywords(tool))
 
 
 READERS: Mapping[str, Callable[[Any], FrameworkTool | None]] = {

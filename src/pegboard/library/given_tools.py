@@ -19,13 +19,11 @@ from pegboard.catalog import BpeCounter, Catalog, summarize
 from pegboard.catalog.ingest import read_catalog, tools_of_any_format
 from pegboard.errors import CatalogError
 from pegboard.library.framework_tools import framework_tool
-from pegboard.model import JsonObject, Server, ServerName, Tool, ToolId
+from pegboard.library.named_arguments import Function, by_name, check_names, with_keywords
+from pegboard.model import Server, ServerName, Tool, ToolId
 
 LOCAL = "local"
 ID = attrgetter("id")
-
-Function = Callable[[JsonObject], Any]
-"""Takes a call's arguments and returns a value or an awaitable."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +104,7 @@ def _entry(each: object) -> tuple[Sequence[Tool], Function | None]:
             tools = _schemas(schema)
             if len(tools) != 1:
                 raise CatalogError(f"A function was paired with {len(tools)} tools.", remedy="Pair it with one tool.")
-            return tools, _keywords(function)
+            return tools, with_keywords(function)
         case Mapping():
             return _schemas(each), None
     if (of_framework := framework_tool(each)) is not None:
@@ -126,17 +124,14 @@ def _schemas(schema: object) -> list[Tool]:
 def _function(function: Callable[..., Any]) -> tuple[Sequence[Tool], Function]:
     """A function as a tool: its name, its docstring, and the schema of its arguments, which also converts them."""
     name = getattr(function, "__name__", type(function).__name__)
-    adapter: TypeAdapter[Any] = TypeAdapter(cast("Any", function))
+    check_names(function, name)
+    adapter: TypeAdapter[Any] = TypeAdapter(cast("Any", by_name(function)))
     definition = {
         "name": name,
         "description": inspect.getdoc(function) or "",
         "inputSchema": adapter.json_schema(),
     }
     return tools_of_any_format(LOCAL, [definition]), lambda said: adapter.validate_python(ArgsKwargs((), dict(said)))
-
-
-def _keywords(function: Callable[..., Any]) -> Function:
-    return lambda arguments: function(**arguments)
 
 
 def _grouped(tools: Iterable[Tool], servers: Mapping[str, Server]) -> tuple[tuple[Server, tuple[Tool, ...]], ...]:
