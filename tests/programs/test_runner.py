@@ -65,6 +65,15 @@ async def test_a_program_calls_tools_prints_and_ends_with_a_value() -> None:
     assert [(call.tool, call.line, call.problem, call.finished) for call in done.calls] == [("find", 1, "", True)]
 
 
+async def test_numbers_that_are_none_reach_a_program_and_no_tool() -> None:
+    tools = Tools({"find": {"mean": float("nan"), "most": [float("inf"), 2.5]}})
+    done = await run("found = await find()\nprint(found)\nawait find(a=found['mean'])", tools)
+
+    assert done.printed == "{'mean': nan, 'most': [inf, 2.5]}\n"
+    assert "arguments must be JSON" in done.problem
+    assert len(tools.made) == 1
+
+
 @pytest.mark.requirement("programs.sandbox")
 async def test_calls_at_the_same_time_get_their_own_answers() -> None:
     done = await run(

@@ -240,11 +240,11 @@ class _Running:
             kill_group(process.pid)
 
     async def _packed(self, number: int, value: Any) -> bytes:
-        """Raises CallFailed for a result that is no JSON."""
+        """Raises CallFailed for a result that is no JSON. Some servers send NaN and infinity: a program has both."""
         answer = {"id": number, "value": value}
+        packed = partial(sandbox_worker.packed, answer, nan=True)
         try:
-            long = isinstance(value, str) and len(value) < AT_ONCE
-            found = sandbox_worker.packed(answer) if long else await asyncio.to_thread(sandbox_worker.packed, answer)
+            found = packed() if isinstance(value, str) and len(value) < AT_ONCE else await asyncio.to_thread(packed)
         except (ValueError, TypeError, RecursionError) as error:
             raise CallFailed(f"its result cannot be handed on: {error}") from None
         self._received += len(found)

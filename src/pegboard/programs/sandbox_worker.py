@@ -59,9 +59,10 @@ def read(stream: BinaryIO) -> Any:
     return _whole_text(found) if b"\\ud" in body else found
 
 
-def packed(message: Any) -> bytes:
-    """A message with its length before it. Raises ValueError, TypeError or RecursionError for what is no JSON."""
-    body = json.dumps(message, allow_nan=False).encode("ascii")
+def packed(message: Any, *, nan: bool = False) -> bytes:
+    """A message with its length before it. Raises ValueError, TypeError or RecursionError for what is no JSON; with
+    ``nan``, NaN and infinity are written as `read` reads them."""
+    body = json.dumps(message, allow_nan=nan).encode("ascii")
     return len(body).to_bytes(LENGTH, "big") + body
 
 
