@@ -14,7 +14,7 @@ from langchain.agents.middleware import (
     HumanInTheLoopMiddleware,
     ToolCallLimitMiddleware,
 )
-from langchain_core.messages import HumanMessage, SystemMessage
+from langchain_core.messages import HumanMessage, RemoveMessage, SystemMessage
 from langchain_core.tools import InjectedToolCallId, tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
@@ -292,6 +292,21 @@ def test_as_text_what_was_shown_is_checkpointed_and_the_users_own_words_stay_as_
     assert [each.text for each in state["messages"] if each.type == "human"][:2] == [TIDE, BOOK]
     assert json.loads(json.dumps(state["pegboard_texts"])) == state["pegboard_texts"]
     assert state["pegboard_active"] == {"get_tides": ["agent", "get_tides"]}
+
+
+def test_as_text_what_was_shown_beside_messages_that_are_gone_is_forgotten(town_agents: Any) -> None:
+    steps = Steps(town_agents)
+    for ask in (TIDE, BOOK):
+        steps.agent.invoke(asks(ask), steps.config)
+    first = steps.agent.get_state(steps.config).values["messages"][0]
+    shown = steps.agent.get_state(steps.config).values["pegboard_texts"]
+    steps.agent.update_state(steps.config, {"messages": [RemoveMessage(first.id)]})
+
+    steps.agent.invoke(asks("And high tide at the harbour of Oslo?"), steps.config)
+
+    state = steps.agent.get_state(steps.config).values
+    assert first.id in shown
+    assert shown.keys() - {first.id} < state["pegboard_texts"].keys() <= {each.id for each in state["messages"]}
 
 
 def test_as_text_a_message_in_parts_keeps_its_parts_behind_the_text(town_agents: Any) -> None:

@@ -353,7 +353,7 @@ class ToolAttention:
             added = self._added(decision, texts, request.messages)
             changes["tools"] = [rendering.call_tool(), *searches, *hosted]
             changes["messages"] = rendering.with_texts(as_written(request.messages), added | texts)
-            update[TEXTS] = added
+            update[TEXTS] = added | _gone(texts, [*(state.get("messages") or ()), *request.messages])
         return cast("R", request.override(**changes)), update
 
     def _cached(
@@ -449,6 +449,11 @@ def _name_of_hosted(tool: object) -> str:
 def _nothing_selected(state: State) -> dict[str, Any]:
     """The update of a conversation whose agent has no tools now."""
     return {name: none for name, none in ((ACTIVE, {}), (SEARCH, "")) if state.get(name)}
+
+
+def _gone(texts: Mapping[str, str], messages: Sequence[AnyMessage]) -> dict[str, None]:
+    """None for each text whose message is in the conversation no more, as after a summary."""
+    return dict.fromkeys(texts.keys() - {message.id for message in messages})
 
 
 def _answered(call: ToolCall | Mapping[str, Any], text: str) -> ToolMessage:

@@ -119,9 +119,11 @@ def _message(message: AnyMessage) -> Message:
     return Message(role=role, parts=tuple(parts))
 
 
-def joined(before: Mapping[str, str] | None, added: Mapping[str, str] | None) -> dict[str, str]:
-    """Merges texts; existing texts never change."""
-    return {**(added or {}), **(before or {})}
+def joined(before: Mapping[str, str] | None, added: Mapping[str, str | None] | None) -> dict[str, str]:
+    """Merges texts; existing texts never change, until None says that their message is gone."""
+    gone = {message for message, text in (added or {}).items() if text is None}
+    both = {**(added or {}), **(before or {})}
+    return {message: text for message, text in both.items() if text is not None and message not in gone}
 
 
 def active_in(state: Mapping[str, Any]) -> dict[str, ToolId]:
