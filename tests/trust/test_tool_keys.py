@@ -12,7 +12,7 @@ from pegboard import Catalog
 from pegboard.catalog import fingerprint
 from pegboard.errors import NotApproved
 from pegboard.gateways.mcp.resources.resource_listing import KINDS
-from pegboard.gateways.mcp.trust.content_pins import pin_of
+from pegboard.gateways.mcp.trust.content_pins import pin_of, print_of
 from pegboard.gateways.mcp.trust.server_approvals import ServerApprovals
 from pegboard.model import Fingerprint, Server, ServerName, Tool, ToolId
 from pegboard.stores import MemoryEvents, MemoryPins, SqliteArchive
@@ -112,3 +112,24 @@ async def test_a_rejected_tool_of_such_a_name_is_off(approvals: Make, clock: Fak
     await switches.turn_off(KEY, who="ann", definition=fingerprint(TOOL))
 
     assert await listed(trust, TOOL) == []
+
+
+async def test_a_tool_that_is_switched_off_hides_no_prompt_whose_pin_has_its_name(
+    approvals: Make, clock: FakeClock, tmp_path: Path
+) -> None:
+    switches = Switches(SqliteArchive(tmp_path / "s", tmp_path / "c", clock), clock, lambda: None)
+    trust = approvals(switches)
+
+    async def seen() -> tuple[list[str], int]:
+        return await listed(trust, TOOL), len(await trust.contents.admitted(NOTES, "prompts", [PROMPT]))
+
+    assert await seen() == (["prompts/review"], 1)
+
+    await switches.turn_off(ID, who="ann")
+    assert await seen() == ([], 1)
+    await switches.turn_on(ID)
+    await switches.turn_off(ID, who="ann", definition=print_of(PROMPT))
+    assert await seen() == (["prompts/review"], 0)
+    await switches.turn_on(ID, print_of(PROMPT))
+    await switches.turn_off(ToolId("notes", ""), who="ann")
+    assert await seen() == ([], 0)

@@ -310,10 +310,12 @@ class Approvals:
         return any(self._switches.is_off(name, definition) for name in {tool, pin, self._pinned_as(pin)})
 
     def is_item_off(self, pin: ToolId, definition: Fingerprint) -> bool:
-        """The same for a prompt, resource or skill."""
+        """Whether an operator has rejected a prompt, resource or skill, or switched its server off. A switch of the
+        same name is that of a tool."""
         switches = self._switches
         return switches is not None and any(
-            switches.is_off(name, lambda: definition) for name in {pin, self._pinned_as(pin)}
+            switches.is_server_off(name.server) or switches.is_rejected(name, definition)
+            for name in {pin, self._pinned_as(pin)}
         )
 
     def _definition_of(self, tool: ToolId) -> Fingerprint:
