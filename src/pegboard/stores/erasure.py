@@ -5,6 +5,7 @@ Holds are removed first, so that a call that ends meanwhile is not charged.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Collection, Mapping
 
@@ -30,13 +31,15 @@ SPENDING: tuple[Kind, ...] = ("hold", "meter")
 TOOLS: tuple[Kind, ...] = ("statistics", "pin", "habit")
 
 
-async def forget_session(archive: Archive, session: str, endpoints: Collection[str]) -> Removed:
+async def forget_session(
+    archive: Archive, session: str, endpoints: Collection[str], ids: Collection[str] = ()
+) -> Removed:
     """Forget the session that a client knows by this id, at these endpoints, and its spend; or what is known of the
-    conversation with the answer of this id that a model provider keeps.
+    conversation with the answer of this id that a model provider keeps. ``ids`` are those that gateways gave it.
 
     Its share of the totals of its key and of each day stays.
     """
-    known = _names(session, endpoints)
+    known = _names({session, *ids}, endpoints)
 
     def is_its(record: Record) -> bool:
         match record:
@@ -50,24 +53,27 @@ async def forget_session(archive: Archive, session: str, endpoints: Collection[s
     return await _spending(archive, is_its) | {"session": await _sessions(archive, known)}
 
 
-async def forget_caller(archive: Archive, caller: str, endpoints: Collection[str]) -> Removed:
+async def forget_caller(
+    archive: Archive, caller: str, endpoints: Collection[str], budgets: Collection[str] = ()
+) -> Removed:
     """Forget the spend of a key, by the key's name: in total, by day and by session; and forget those sessions,
-    the answers to it that providers keep, and what its use taught."""
-    names = set[str]()
+    the answers to it that providers keep, and what its use taught. ``budgets`` are the keys of the accounts of what
+    budgets count for it alone."""
+    names, keys = set[str](), {caller, *budgets}
 
     def is_its(record: Record) -> bool:
         match record:
             case HoldRecord():
-                return record.caller == caller
+                return record.caller in keys
             case MeterRecord(kind="key"):
-                return record.name == caller
+                return record.name in keys
             case MeterRecord(kind="day"):
-                return record.name.partition(" ")[2] == caller
+                return record.name.partition(" ")[2] in keys
             case MeterRecord():
                 key, session = _session_of(record.name)
                 if key == caller:
-                    names.update(_names(session, endpoints))
-                return key == caller
+                    names.update(_names([session], endpoints))
+                return key in keys
         return False
 
     spent = await _spending(archive, is_its)
@@ -94,10 +100,17 @@ async def forget_tools(archive: Archive, belongs: Callable[[str, str], bool]) ->
 
 
 async def forget_activity(
-    activity: Activity, *, session: str | None = None, caller: str | None = None, endpoints: Collection[str] = ()
+    activity: Activity,
+    *,
+    session: str | None = None,
+    caller: str | None = None,
+    endpoints: Collection[str] = (),
+    ids: Collection[str] = (),
 ) -> int:
-    """Forget the decisions of a session or of a key; without either, all of them. The number."""
-    marks = None if session is None else {conversation_mark(name) for name in _names(session, endpoints)} - {""}
+    """Forget the decisions of a session, also by the ``ids`` that gateways gave it, or of a key; without either, all of
+    them. The number."""
+    names = set() if session is None else _names({session, *ids}, endpoints)
+    marks = None if session is None else {conversation_mark(name) for name in names} - {""}
     return await activity.forget(key=caller, conversations=marks)
 
 
@@ -130,9 +143,18 @@ async def _remove(archive: Archive, kind: Kind, chosen: Callable[[Record], bool]
     return await archive.remove(kind, keys=keys)
 
 
-def _names(session: str, endpoints: Collection[str]) -> set[str]:
-    """Every key that a session may have in a store."""
-    return {session, *(session_key(session, endpoint) for endpoint in endpoints)}
+def _names(ids: Collection[str], endpoints: Collection[str]) -> set[str]:
+    """Every key that sessions of these ids may have in a store: the id, the hash to which calls are charged, and those
+    of the session's record."""
+    return {
+        name
+        for each in ids
+        for name in (
+            each,
+            hashlib.sha256(each.encode("utf-8", "surrogatepass")).hexdigest(),
+            *(session_key(each, endpoint) for endpoint in endpoints),
+        )
+    }
 
 
 def _session_of(meter: str) -> tuple[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -9,11 +10,14 @@ import numpy as np
 import pytest
 
 from backends import Backend
+from pegboard.call_charges import budget_account
+from pegboard.caller_limits import LimitedCaller
 from pegboard.gateways.llm.conversation.answer_store import AnswerStore, KeptAnswer
 from pegboard.gateways.llm.formats.protocol import KeptSearches
 from pegboard.habits import HabitKey, habits_of
 from pegboard.model import Fingerprint, Outcome, Session, ToolId
 from pegboard.records import Kind, MeterRecord
+from pegboard.settings.limit_settings import BudgetSettings
 from pegboard.spend_limits import Account, Limits, nano_usd
 from pegboard.stores.erasure import forget_caller, forget_everything, forget_session, forget_tools
 from pegboard.stores.sessions import session_key
@@ -170,3 +174,19 @@ async def test_what_the_use_of_a_key_with_a_colon_in_its_name_taught_goes_with_i
     assert some(await forget_caller(lasting.archive(), "repo", ENDPOINTS)) == {"habit": 1}
     assert some(await forget_caller(lasting.archive(), "repo:org/app", ENDPOINTS)) == {"habit": 1}
     assert len(await held(lasting.archive())) == 1
+
+
+async def test_what_gateways_charge_to_a_session_and_to_a_callers_budgets_goes_with_them(lasting: Backend) -> None:
+    spend, budget = lasting.spend(), BudgetSettings(day=1)
+    ann, bob = (budget_account(budget, LimitedCaller(name=name)) for name in ("ann", "bob"))
+    session = Account(session=hashlib.sha256(b"named:work").hexdigest())
+    for account in (session, ann, bob):
+        await spend.settle(await spend.reserve(account, nano_usd(1), Limits()), nano_usd(1))
+        await spend.reserve(account, nano_usd(1), Limits())
+
+    gone = await forget_session(lasting.archive(), "work", ENDPOINTS, ["named:work"])
+    assert some(gone) == {"meter": 1, "hold": 1}
+    assert some(await forget_caller(lasting.archive(), "ann", ENDPOINTS, [ann.key])) == {"meter": 3, "hold": 1}
+
+    left = repr(await held(lasting.archive()))
+    assert (session.session in left, ann.key in left, bob.key in left) == (False, False, True)

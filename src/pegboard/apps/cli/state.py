@@ -24,7 +24,7 @@ EXAMPLES = examples(
     "pegboard state show",
     "From a file to a server that many machines share",
     "pegboard state export state.jsonl\nPEGBOARD_STATE=redis://127.0.0.1:6379/0 pegboard state import state.jsonl",
-    "Remove the spending and the sessions of a key",
+    "Remove what a key spent and taught, and its activity",
     "pegboard state forget --key alice",
 )
 SHOW = examples(
@@ -48,7 +48,7 @@ IMPORT = examples(
 FORGET = examples(
     "A conversation, by the client's session id (Mcp-Session-Id)",
     "pegboard state forget --session 5f0c1b9e",
-    "The spending and the sessions of a key",
+    "What a key spent and taught, and its activity",
     "pegboard state forget --key alice",
     "Statistics and pins of a server that is gone",
     "pegboard state forget --server github",
@@ -167,10 +167,18 @@ def import_(
 def forget(
     config: Configs = None,
     session: Annotated[
-        str | None, typer.Option(metavar="ID", help="A conversation, by its client's session id.")
+        str | None,
+        typer.Option(
+            metavar="ID",
+            help="A conversation, by its client's session id, or by its name (x-pegboard-session).",
+        ),
     ] = None,
     key: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The spending, the sessions and the habits of a caller's key.")
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="What a caller's key spent within its budgets, its habits, kept answers, results and activity.",
+        ),
     ] = None,
     server: Annotated[str | None, typer.Option(metavar="NAME", help="Statistics and pins of a server's tools.")] = None,
     tool: Annotated[str | None, typer.Option(metavar="SERVER/NAME", help="Statistics and pin of a tool.")] = None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict, dataclass
 from itertools import groupby
@@ -19,11 +19,11 @@ from pegboard.clock import SYSTEM_CLOCK
 from pegboard.errors import ConfigError
 from pegboard.evaluation.progress_bar import bar
 from pegboard.habit_trial import trial_of
-from pegboard.habits import TRIAL
+from pegboard.habits import TRIAL, caller_of
 from pegboard.model import ToolId
 from pegboard.protocols import About
 from pegboard.records import KINDS, STATE, HabitRecord, Kind, MeterRecord, PinRecord, Record
-from pegboard.results.result_shaper import Owner, owner_mark
+from pegboard.results.result_shaper import owner_mark
 from pegboard.routing.habit_book import is_control
 from pegboard.settings import Settings, load_settings
 from pegboard.spend_limits import BUDGET, day_of
@@ -40,8 +40,8 @@ TABLES: Mapping[str, Kind] = {
     "spend": "meter",
 }
 """The records of each table of `pegboard state show`."""
-OWNERS: Mapping[str, tuple[Owner, ...]] = {"session": ("session",), "key": ("key", "subject")}
-"""Whose results are removed; a key and a subject of the issuer may have the same name."""
+MOST_CALLERS = 100_000
+"""Names of callers under which a session is looked for."""
 REPORTED = 100
 """Records after which the progress bar is updated."""
 
@@ -152,24 +152,48 @@ async def forget(
 
 
 async def _forgotten(kept: OpenStore, what: str, value: str) -> Mapping[Any, int]:
-    removed, activity = dict(await _forget(kept, what, value)), kept.state.activity
+    ids = await _ids(kept, value) if what == "session" else set[str]()
+    removed, activity = dict(await _forget(kept, what, value, ids)), kept.state.activity
     if what not in ("session", "key", "everything"):
         return removed
-    owners = [owner_mark(kind, value) for kind in OWNERS[what]] if what in OWNERS else [None]
-    removed["result"] = sum([await kept.state.results.forget(owner) for owner in owners])
+    removed["result"] = sum([await kept.state.results.forget(owner) for owner in _owners(what, value, ids)])
     if activity is None:
         return removed
-    whose = {"session": {"session": value}, "key": {"caller": value}, "everything": {}}[what]
-    return {**removed, "activity": await erasure.forget_activity(activity, endpoints=kept.endpoints, **whose)}
+    whose: dict[str, dict[str, Any]] = {"session": {"session": value, "ids": ids}, "key": {"caller": value}}
+    forgotten = await erasure.forget_activity(activity, endpoints=kept.endpoints, **whose.get(what, {}))
+    return {**removed, "activity": forgotten}
 
 
-async def _forget(kept: OpenStore, what: str, value: str) -> Mapping[Any, int]:
+def _owners(what: str, value: str, ids: Iterable[str]) -> list[str | None]:
+    """Whose results are removed; a key and a subject of the issuer may have the same name."""
+    match what:
+        case "session":
+            return [owner_mark("session", each) for each in (*ids, f"conversation {value}")]
+        case "key":
+            return [owner_mark("key", value), owner_mark("subject", value)]
+    return [None]
+
+
+async def _ids(kept: OpenStore, session: str) -> set[str]:
+    """Those that gateways gave a session, also of callers that only the store knows: subjects of an issuer are not
+    configured."""
+    from pegboard.gateways.stored_names import session_ids
+
+    activity, habits = kept.state.activity, kept.state.archive.read("habit")
+    seen = [] if activity is None else await activity.by("key", 0, MOST_CALLERS)
+    taught = {caller_of(record.key) async for record in habits if isinstance(record, HabitRecord)}
+    return session_ids(session, kept.settings, {each.name for each in seen} | taught)
+
+
+async def _forget(kept: OpenStore, what: str, value: str, ids: Collection[str]) -> Mapping[Any, int]:
     archive = kept.state.archive
     match what:
         case "session":
-            return await erasure.forget_session(archive, value, kept.endpoints)
+            return await erasure.forget_session(archive, value, kept.endpoints, ids)
         case "key":
-            return await erasure.forget_caller(archive, value, kept.endpoints)
+            from pegboard.gateways.stored_names import budget_keys
+
+            return await erasure.forget_caller(archive, value, kept.endpoints, budget_keys(value, kept.settings))
         case "server":
             servers = {*kept.settings.servers, value}
             return await erasure.forget_tools(

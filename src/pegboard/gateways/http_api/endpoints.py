@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -29,6 +28,7 @@ from pegboard.gateways.mcp.gateway.host import Host
 from pegboard.gateways.mcp.gateway.meta_definitions import DEFAULT_LIMIT
 from pegboard.gateways.mcp.gateway.meta_results import entry
 from pegboard.gateways.mcp.transport.auth import Holder, check_scope
+from pegboard.gateways.stored_names import api_conversation
 from pegboard.habits import habits_of
 from pegboard.library.turns import answered, remembered, turn_of
 from pegboard.model import AgentState, Decision, JsonObject, Outcome, Session, Tool, ToolId, Turn
@@ -119,7 +119,7 @@ class Endpoints:
         if told is not None and learner is not None:
             learner.called(told.habits, told.query, [tool])
         if said.session is not None:
-            session = Session(id=_conversation(holder, said.session))
+            session = Session(id=api_conversation(holder, said.session))
             await answered(self._host.parts.sessions, session, tool)
 
     def _tell(self, asked: RouteRequest, holder: Holder | None, decision: Decision, answer: RouteAnswer) -> None:
@@ -128,7 +128,7 @@ class Endpoints:
                 at=self._host.parts.clock.time(),
                 decision=decision.turn_id,
                 key="" if holder is None else holder.name,
-                conversation=conversation_mark(asked.session and _conversation(holder, asked.session)),
+                conversation=conversation_mark(asked.session and api_conversation(holder, asked.session)),
                 tools=answer.reachable,
                 offered=len(answer.active),
                 tokens_before=answer.tokens.all,
@@ -150,7 +150,7 @@ class Endpoints:
             deadline=asked.deadline,
         )
         if asked.session is not None:
-            turn = await remembered(self._host.parts.sessions, turn, _conversation(holder, asked.session))
+            turn = await remembered(self._host.parts.sessions, turn, api_conversation(holder, asked.session))
         return turn
 
     async def _offer(self, asked: RouteRequest, turn: Turn, holder: Holder | None) -> OfferedTurn:
@@ -258,9 +258,3 @@ def _renamed(tool: Tool, name: str) -> dict[str, Any]:
 
 def _identity(holder: Holder | None) -> tuple[str, str] | None:
     return None if holder is None else holder.identity
-
-
-def _conversation(holder: Holder | None, name: str) -> str:
-    """The id of a caller's conversation in the store: no name reaches another caller's, or a session of MCP."""
-    owner = "" if holder is None else "\0".join(holder.identity)
-    return "api:" + hashlib.sha256(f"{owner}\0{name}".encode("utf-8", "surrogatepass")).hexdigest()
