@@ -111,8 +111,8 @@ class UsageSettings(BaseModel):
 
 
 class SpendSettings(BaseModel):
-    """Prices of calls in US dollars, by patterns on ``server/name`` of which the first match counts, and the limits per
-    session, per key, and per key and day (UTC)."""
+    """Prices of calls in US dollars, by patterns on ``server/name`` of which the first match counts, and the limits
+    of a ``session``, of all calls (``key``), and of all calls on one day (``day``, UTC)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -21,6 +21,7 @@ from pegboard import Settings
 from pegboard.activity_entries import CHOSEN, DAY_SECONDS, ActivityEntry, ActivityQuery, ActivityTotals, summed
 from pegboard.activity_report import day_name, when
 from pegboard.compose import build_routing
+from pegboard.gateways.access_keys import hashed
 from pegboard.gateways.dashboard.page_templates import usd
 from pegboard.routing import PROFILES
 from pegboard.stores import MemoryActivity, MemoryEvents
@@ -181,11 +182,36 @@ async def test_conversations_and_keys_have_the_sums_of_the_store(gateway_of: Ope
         name: (str(totals.decisions), f"{totals.tokens_saved:,}", usd(totals.cost)) for name, totals in groups.items()
     }
     by_key = {each.name or "(none)": each.totals for each in await week.by("key", 0, 99)}
-    assert {row[0]: (row[6], row[7], row[11]) for row in keys.tables[0][1:]} == {
+    assert {row[0]: (row[5], row[6], row[10]) for row in keys.tables[0][1:]} == {
         name: (str(totals.decisions), f"{totals.tokens_saved:,}", usd(totals.cost)) for name, totals in by_key.items()
     }
     [client] = [each for each in await week.by("client", 0, 99) if each.name]
     assert keys.tables[1][1][:2] == ["claude-code", str(client.totals.decisions)]
+
+
+async def test_what_calls_cost_stands_beside_the_limits_that_hold_for_all_of_them(gateway_of: OpenGateway) -> None:
+    token, looks = "pgb_ann-9f3b7c-secret", "pgb_viewer-9f3b7c-secret"
+    access = {
+        "ann": {"hash": hashed(token)},
+        "viewer": {"hash": hashed(looks), "tools": [], "scopes": ["ui:viewer"]},
+    }
+    spend = {"prices": {"odd/*": 0.25}, "session": 3, "key": 40, "day": 20}
+    options = {"servers": {"odd": MARKED_UP}, "access": access, "spend": spend, **PATIENT}
+    async with gateway_of(**options) as gateway:
+        headers = {"authorization": f"Bearer {token}"}
+        async with (
+            httpx2.AsyncClient(headers=headers, trust_env=False, timeout=60) as http,
+            Client(streamable_http_client(gateway.server.url, http_client=http)) as client,
+        ):
+            await client.list_tools()
+            for _ in range(2):
+                await client.call_tool("plain", {})
+        answer = await gateway.http.get("/ui/clients", headers={"authorization": f"Bearer {looks}"})
+
+    assert answer.status_code == 200, answer.text
+    assert Cells(answer.text).ids["spent"] == "$0.5000"
+    listed = re.findall(r"<li>(\$.*?)</li>", answer.text)
+    assert listed == ["$3 for a session", "$40 for all calls", "$20 for all calls on a day"]
 
 
 async def test_the_export_has_every_entry_and_no_formula(gateway_of: OpenGateway, week: MemoryActivity) -> None:

@@ -74,7 +74,7 @@ class SwitchedLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyLine:
-    """A key or token: configured, or seen in activity alone. ``spent`` is in billionths of a dollar."""
+    """A key or token: configured, or seen in activity alone."""
 
     name: str
     section: str
@@ -82,8 +82,6 @@ class KeyLine:
     tenant: str
     ends: float | None
     state: str
-    limits: tuple[str, ...]
-    spent: int
     use: ActivityGroup | None
 
     @property
@@ -157,8 +155,6 @@ class BoardPages:
                     tenant=token.tenant if token else "",
                     ends=lifetime.expires,
                     state=lifetime.state(now),
-                    limits=limits(settings),
-                    spent=spent.get(name, 0),
                     use=used.get(name),
                 )
             )
@@ -171,14 +167,13 @@ class BoardPages:
                 tenant="",
                 ends=None,
                 state="",
-                limits=limits(settings),
-                spent=spent.get(name, 0),
                 use=used.get(name),
             )
-            for name in sorted({*used, *spent} - known)
+            for name in sorted(used.keys() - known)
         ]
         return {
             "keys": lines,
+            "spent": spent,
             "limits": limits(settings),
             "budgets": budget_lines(settings, spending, used),
             "clients": [each for each in clients if each.name],
@@ -221,15 +216,17 @@ class BoardPages:
         since = int(self._host.parts.clock.time() // DAY_SECONDS) - USED_DAYS + 1
         return await self._recorder.store.by("tool", since, MOST_USED)
 
-    async def _spent(self, budgets: BudgetSpending) -> dict[str, int]:
-        """What each key has spent in all; what was spent of budgets is added to ``budgets``."""
-        spent: dict[str, int] = {}
-        today = day_of(self._host.parts.clock.time())
+    async def _spent(self, budgets: BudgetSpending) -> int:
+        """What the calls of all have cost, in billionths of a dollar; what was spent of budgets is added to
+        ``budgets``."""
+        spent, today = 0, day_of(self._host.parts.clock.time())
         async for record in self._host.parts.archive.read("meter"):
             if not isinstance(record, MeterRecord) or record.kind == "session":
                 break  # days and keys come before sessions, of which there may be many
-            if record.kind == "key":
-                (budgets.total if record.name.startswith(BUDGET) else spent)[record.name] = record.spent
+            if record.kind == "key" and record.name.startswith(BUDGET):
+                budgets.total[record.name] = record.spent
+            elif record.kind == "key":
+                spent += record.spent
             elif record.name.startswith(f"{today} {BUDGET}"):
                 budgets.today[record.name.removeprefix(f"{today} ")] = record.spent
         return spent
@@ -238,7 +235,7 @@ class BoardPages:
 def limits(settings: Settings) -> tuple[str, ...]:
     """What holds for callers, as text."""
     spend = settings.spend
-    fixed = {"a session": spend.session, "a key": spend.key, "a key and day": spend.day}
+    fixed = {"a session": spend.session, "all calls": spend.key, "all calls on a day": spend.day}
     return (
         *(f"${usd:g} for {what}" for what, usd in fixed.items() if usd is not None),
         *map(_rate, settings.rates),
