@@ -162,21 +162,43 @@ async def test_a_token_that_is_refused_reads_no_more_however_much_happens(monkey
     assert feed.readers == 0
 
 
-async def test_without_a_gateway_the_store_of_stdio_gateways_is_read(tmp_path: Path) -> None:
-    config = tmp_path / "pegboard.toml"
-    config.write_text(f'state_dir = "{tmp_path}"\n[activity]\nkeep = "store"\n')
+async def stored(folder: Path, entries: list[ActivityEntry]) -> Path:
+    """A configuration whose store has these entries."""
+    config = folder / "pegboard.toml"
+    config.write_text(f'state_dir = "{folder}"\n[activity]\nkeep = "store"\n')
     state = open_state(load_settings([config]), SYSTEM_CLOCK)
     assert state.activity is not None
+    await state.activity.put(entries)
+    await state.close()
+    return config
+
+
+async def test_without_a_gateway_the_store_of_stdio_gateways_is_read(tmp_path: Path) -> None:
     entry = ActivityEntry(
         id="a", at=time.time(), door="mcp", kind="search", text="canary-text", called=("jira/find",), latency_ms=3.0
     )
-    await state.activity.put([entry])
-    await state.close()
+    config = await stored(tmp_path, [entry])
     said = json.loads(await run("logs", "--config", str(config), "--no-follow", "--json"))
     figures = json.loads(await run("top", "--config", str(config), "--json"))
     assert (said["event"], said["called"]) == ("search", ["jira/find"])
     assert "canary" not in json.dumps(said)
     assert figures["tools"] == [["jira/find", 1, 0]]
+
+
+@pytest.mark.parametrize(
+    "words", [("--tool", "log"), ("--tool", "git/log"), ("--server", "git"), ("--server", "openai")]
+)
+async def test_a_stored_result_is_found_by_its_tool_and_a_request_by_its_upstream(
+    tmp_path: Path, words: tuple[str, str]
+) -> None:
+    now = time.time()
+    request = ActivityEntry(id="a", at=now, door="llm", kind="request", upstream="openai")
+    result = ActivityEntry(id="b", at=now, door="mcp", kind="result", upstream="git/log", tokens_before=9)
+    config = await stored(tmp_path, [request, result])
+
+    lines = (await run("logs", "--config", str(config), "--no-follow", "--json", *words)).splitlines()
+
+    assert [json.loads(each)["event"] for each in lines] == ["request" if "openai" in words else "result"]
 
 
 async def test_without_a_gateway_and_a_store_the_error_says_what_to_do(tmp_path: Path) -> None:

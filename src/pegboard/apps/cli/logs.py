@@ -32,6 +32,8 @@ EXAMPLES = examples(
 )
 FAILURES = ("rejected", "suspected", "refused", "changed", "crowds")
 LEFT_OUT = frozenset({"event", "at", "scores", "candidates", "id", "turn_id", "query_embedding_hash"})
+RESULT = "result"
+"""The entry of a shortened result: its upstream is the tool."""
 LONGEST = 60
 QUIET_SECONDS = 1.0
 """Seconds without anything after which --no-follow ends."""
@@ -54,7 +56,7 @@ class EventFilter:
         tools = tools_of(said)
         names = [each.rpartition("/")[2] for each in tools]
         servers = [str(said.get("server", "")), *(each.rpartition("/")[0] for each in tools)]
-        servers.append(str(said.get("upstream", "")))
+        servers.append("" if said["event"] == RESULT else str(said.get("upstream", "")))
         return (
             (self.tool is None or any(fnmatchcase(each, self.tool) for each in (*tools, *names)))
             and (self.server is None or any(fnmatchcase(each, self.server) for each in servers if each))
@@ -64,8 +66,14 @@ class EventFilter:
 
 
 def tools_of(said: Mapping[str, Any]) -> list[str]:
-    """The tools that an event is about: called, brought back, or offered by a decision."""
+    """The tools that an event is about: called, brought back, or offered by a decision; or whose result it is.
+
+    >>> tools_of({"event": "result", "upstream": "git/log"})
+    ['git/log']
+    """
     found = [said["tool"]] if said.get("tool") else []
+    if said["event"] == RESULT and said.get("upstream"):
+        found.append(said["upstream"])
     for name in ("called", "active_set", "brought_back"):
         found += said.get(name) or ()
     return [str(each) for each in found]
