@@ -16,6 +16,7 @@ from doors import Raw
 from pegboard.activity_entries import ActivityEntry
 from pegboard.apps.cli import app
 from pegboard.apps.cli.event_source import happened
+from pegboard.apps.cli.top_figures import TopWindow
 from pegboard.clock import SYSTEM_CLOCK
 from pegboard.errors import PegboardError
 from pegboard.events import OutcomeReported
@@ -183,6 +184,35 @@ async def test_without_a_gateway_the_store_of_stdio_gateways_is_read(tmp_path: P
     assert (said["event"], said["called"]) == ("search", ["jira/find"])
     assert "canary" not in json.dumps(said)
     assert figures["tools"] == [["jira/find", 1, 0]]
+
+
+async def test_all_of_the_chosen_period_is_read_from_a_store_the_earliest_first(tmp_path: Path) -> None:
+    now = time.time()
+    entries = [ActivityEntry(id=f"{n:04}", at=now - 3000 + n, door="mcp", kind="list") for n in range(2_300)]
+    config = await stored(tmp_path, entries)
+    heard = happened([config], None, since=now - 3000 + 100)
+
+    first = await anext(heard)
+    again = await anext(heard)
+    await heard.aclose()  # type: ignore[attr-defined]
+
+    assert [each["id"] for each in first] == [each.id for each in entries[100:]]
+    assert again == []
+
+
+def test_failed_calls_of_entries_count_for_the_tool_that_they_are_known_to_be_of() -> None:
+    window = TopWindow()
+    entry = {"event": "search", "at": 59.0}
+    window.take(entry | {"id": "1", "called": ["git/log", "git/log", "git/log"], "failures": 2})
+    window.take(entry | {"id": "2", "called": ["git/log", "git/show"], "failures": 1})
+    window.take(entry | {"id": "3", "called": ["git/show"]})
+    window.take({"event": "CallFinished", "at": 59.0, "tool": "git/show", "success": False})
+    window.take({"event": "request", "at": 59.0, "id": "4", "error": "status 500"})
+
+    figures = window.figures(60.0)
+
+    assert figures.failures == 5
+    assert figures.tools == (("git/log", 4, 2), ("git/show", 3, 1))
 
 
 @pytest.mark.parametrize(

@@ -11,19 +11,22 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from pegboard.activity_entries import ActivityEntry, ActivityQuery
+from pegboard.activity_entries import NOT_RANKED, ActivityEntry, ActivityQuery
+from pegboard.activity_export import decisions
 from pegboard.apps.cli.configs import own_files, own_files_agreed
 from pegboard.clock import SYSTEM_CLOCK
 from pegboard.errors import ConfigError
 from pegboard.extras import required
+from pegboard.protocols import Activity
 from pegboard.settings import Settings, load_settings
 from pegboard.stores.state import open_state
 
 TOKEN = "PEGBOARD_TOKEN"  # noqa: S105
 EVENTS = "/events"
 EVERY = 0.5
+REST = 4.0
+"""Times as long as it read, a reader leaves a store alone."""
 PATIENCE = 10.0
-AT_ONCE = 1_000
 OVERLAP = 120.0
 """Seconds of entries that are read again, as calls change them later."""
 Happened = dict[str, Any]
@@ -106,14 +109,24 @@ async def _stored(settings: Settings, since: float) -> AsyncIterator[list[Happen
         if state.activity is None:
             raise ConfigError("This store keeps no activity.", remedy="Keep state in PostgreSQL or in files.")
         while True:
-            found = await state.activity.find(ActivityQuery(since=since), AT_ONCE)
+            began = time.monotonic()
+            found = await _entries(state.activity, since)
+            took = time.monotonic() - began
             fresh = [each for each in reversed(found) if known.get(each.id) != each]
             known = {each.id: each for each in found}
             yield [entry_fields(each) for each in fresh]
             since = max(since, time.time() - OVERLAP)
-            await asyncio.sleep(EVERY)
+            await asyncio.sleep(max(EVERY, took * REST))
     finally:
         await state.close()
+
+
+async def _entries(store: Activity, since: float) -> list[ActivityEntry]:
+    """All from a moment on, the newest first, without the longest of what is not shown."""
+    found: list[ActivityEntry] = []
+    async for page in decisions(store, ActivityQuery(since=since)):
+        found += [each._replace(text="", scores=NOT_RANKED) for each in page]
+    return found
 
 
 def entry_fields(entry: ActivityEntry) -> Happened:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,9 @@ MOST_KEPT = 200_000
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopFigures:
     """Of the last minute. ``p50_ms`` and ``p95_ms`` are by kind of work; tokens are those of definitions (``sent``,
-    ``saved``) and what providers counted (``billed``); ``cost`` is US dollars."""
+    ``saved``) and what providers counted (``billed``); ``cost`` is US dollars. Of the calls that an entry of a store
+    has, it is not known which ones failed: they count in ``failures``, and for a tool only if all were of one, or all
+    failed."""
 
     requests_a_second: float
     failures: int
@@ -74,15 +76,15 @@ class TopWindow:
         requests = [each for each in recent if each["event"] in REQUESTS or each["event"] in ENTRIES]
         tools, failed, took = Counter[str](), Counter[str](), dict[str, list[float]]()
         for each in requests:
-            for name in [each["tool"]] if each.get("tool") else each.get("called") or ():
-                tools[name] += 1
-                failed[name] += each.get("success") is False
+            for name, count, failures in _calls(each):
+                tools[name] += count
+                failed[name] += failures
             if each.get("latency_ms"):
                 took.setdefault(_work(each), []).append(each["latency_ms"])
         oldest = min((each["at"] for each in recent), default=now)
         return TopFigures(
             requests_a_second=len(requests) / max(LEAST, now - oldest),
-            failures=sum(map(is_failure, requests)),
+            failures=sum(map(_failures, requests)),
             billed=sum(each.get("input_tokens", 0) + each.get("output_tokens", 0) for each in requests),
             sent=sum(each.get("tokens_after", 0) for each in requests),
             saved=sum(max(0, each.get("tokens_before", 0) - each.get("tokens_after", 0)) for each in requests),
@@ -91,6 +93,23 @@ class TopWindow:
             latency={name: (len(each), *_percentiles(each)) for name, each in sorted(took.items())},
             servers=dict(sorted(self.servers.items())),
         )
+
+
+def _failures(said: Mapping[str, Any]) -> int:
+    """An entry counts as often as calls of it failed."""
+    return max(int(is_failure(said)), int(said.get("failures", 0)))
+
+
+def _calls(said: Mapping[str, Any]) -> Iterator[tuple[str, int, int]]:
+    """Each tool that was called, how often, and how often it is known to have failed.
+
+    >>> list(_calls({"event": "search", "called": ["a/b", "a/b", "a/c"], "failures": 3}))
+    [('a/b', 2, 2), ('a/c', 1, 1)]
+    """
+    called = Counter([said["tool"]] if said.get("tool") else said.get("called") or ())
+    failures = int(said.get("failures", 0) or said.get("success") is False)
+    for name, count in called.items():
+        yield name, count, failures if len(called) == 1 else count * (failures == called.total())
 
 
 def _work(said: Mapping[str, Any]) -> str:
