@@ -59,7 +59,7 @@ def test_your_own_price_comes_before_those_that_are_known() -> None:
     assert local is not None
     assert (sonnet.input, sonnet.output, sonnet.cached) == (Decimal("1.5"), Decimal("7.5"), None)
     assert local.cost(TokenUsage(input=1_000)) is None  # the price of output is not known
-    assert local.definitions(1_000, None) == 250_000
+    assert local.definitions(1_000) == 250_000
     assert table.price_of("gpt-5.6") == shipped_prices()["gpt-5.6"]
 
 
@@ -87,8 +87,9 @@ def test_tokens_that_were_counted_without_a_price_of_their_own_cost_as_much_as_o
 
 
 def test_definitions_cost_the_mean_price_of_their_prompt() -> None:
-    used = TokenUsage(input=1_000, cache_read=500)
+    cost = PRICE.prompt(TokenUsage(input=1_000, cache_read=500, output=7))
 
-    assert PRICE.definitions(100, used) == round(100 * 2.2 * 1_000)
-    assert PRICE.definitions(100, None) == 400_000
-    assert PRICE.definitions(-5, used) == 0
+    assert cost == 1_000 * 2.2 * 1_000
+    assert PRICE.definitions(100, 1_000, cost) == round(100 * 2.2 * 1_000)
+    assert PRICE.definitions(100, 1_000) == PRICE.definitions(100) == 400_000
+    assert PRICE.definitions(-5, 1_000, cost) == 0

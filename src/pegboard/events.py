@@ -11,7 +11,6 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from pegboard.spend_limits import NanoUsd
-from pegboard.token_usage import TokenUsage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -347,7 +346,8 @@ class ModelRequestServed(Event):
 
     ``metered``: an answer was generated, so that tokens are billed. They are what the provider counted, zero if it did
     not: ``input_tokens`` is the whole prompt, with what was read from the provider's cache and written to it. ``cost``
-    is their price; None if it is not known.
+    is their price, and ``prompt_cost`` that of the input; None if it is not known. With ``searches``, they are sums of
+    several prompts, each of them at its own price.
     """
 
     upstream: str
@@ -381,15 +381,4 @@ class ModelRequestServed(Event):
     written_tokens: int = 0
     output_tokens: int = 0
     cost: NanoUsd | None = None
-
-    @property
-    def used(self) -> TokenUsage | None:
-        """What the provider counted, if it did."""
-        if not self.input_tokens and not self.output_tokens:
-            return None
-        return TokenUsage(
-            input=self.input_tokens,
-            output=self.output_tokens,
-            cache_read=self.cached_tokens,
-            cache_write=self.written_tokens,
-        )
+    prompt_cost: NanoUsd | None = None

@@ -21,6 +21,7 @@ from pegboard.token_usage import TokenUsage
 
 TABLE = "model_prices.toml"
 MILLION = 1_000_000
+BILLION = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,12 +56,16 @@ class ModelPrice:
         price = self.of(used.input)
         return None if price.output is None else nano_usd((price._prompt(used) + used.output * price.output) / MILLION)
 
-    def definitions(self, tokens: int, used: TokenUsage | None) -> NanoUsd:
-        """The price of tokens of tool definitions: each at the mean price of the prompt that they are a part of. If
-        nothing is known of it, at the price of plain input."""
-        price = self.of(used.input if used else 0)
-        mean = price._prompt(used) / used.input if used is not None and used.input else price.input
-        return nano_usd(max(0, tokens) * mean / MILLION)
+    def prompt(self, used: TokenUsage) -> NanoUsd:
+        """What the provider charges for the input alone."""
+        return nano_usd(self.of(used.input)._prompt(used) / MILLION)
+
+    def definitions(self, tokens: int, prompt: int = 0, prompt_cost: NanoUsd | None = None) -> NanoUsd:
+        """The price of tokens of tool definitions: each at the mean price of the ``prompt`` that they are a part of, of
+        so many tokens. If nothing is known of it, at the price of plain input."""
+        if not prompt or prompt_cost is None:
+            return nano_usd(max(0, tokens) * self.input / MILLION)
+        return nano_usd(max(0, tokens) * Decimal(prompt_cost) / prompt / BILLION)
 
     def _prompt(self, used: TokenUsage) -> Decimal:
         cached = self.input if self.cached is None else self.cached

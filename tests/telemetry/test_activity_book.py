@@ -163,17 +163,22 @@ def test_without_a_price_nothing_is_said_about_money() -> None:
 
 
 def test_a_metered_request_has_its_usage_and_definitions_cost_what_its_prompt_did() -> None:
+    paid = NanoUsd(round((1_000 * 2 + 9_000 * 0.2) * 1_000))
     metered = replace(
-        SERVED, metered=True, input_tokens=10_000, cached_tokens=9_000, output_tokens=50, cost=NanoUsd(7_000_000)
+        SERVED,
+        metered=True,
+        input_tokens=10_000,
+        cached_tokens=9_000,
+        output_tokens=50,
+        cost=NanoUsd(7_000_000),
+        prompt_cost=paid,
     )
-    own = [("gpt-x*", ModelPrice(input=Decimal(2), cached=Decimal("0.2"), output=Decimal(10)))]
 
-    [entry] = ActivityBook(PriceTable(own=own)).take(metered)
+    [entry] = taken(metered, prices={"gpt-x*": 2.0})
 
     assert (entry.input_tokens, entry.cached_tokens, entry.output_tokens) == (10_000, 9_000, 50)
     assert (entry.cost, entry.unpriced) == (7_000_000, 0)
-    mean = (1_000 * 2 + 9_000 * 0.2) / 10_000  # US dollars per million
-    assert (entry.billed, entry.saved) == (round(1_000 * mean * 1_000), round(3_000 * mean * 1_000))
+    assert (entry.billed, entry.saved) == (paid / 10, 3 * paid / 10)
 
 
 def test_a_metered_request_without_a_cost_is_counted_as_such() -> None:

@@ -87,6 +87,7 @@ class ActivityBook:
     def _served(self, event: ModelRequestServed) -> list[ActivityEntry]:
         said, failed = self._said(event.decision, "llm"), event.status >= HTTPStatus.BAD_REQUEST
         before, after, price = event.tokens_before, event.tokens_after, self._prices.price_of(event.model)
+        prompt = event.input_tokens, event.prompt_cost
         entry = ActivityEntry(
             id=self._new_id(),
             at=event.at,
@@ -108,8 +109,8 @@ class ActivityBook:
             searches=event.searches,
             tokens_before=before,
             tokens_after=after,
-            billed=NO_MONEY if price is None else price.definitions(after, event.used),
-            saved=NO_MONEY if price is None else price.definitions(before - after, event.used),
+            billed=NO_MONEY if price is None else price.definitions(after, *prompt),
+            saved=NO_MONEY if price is None else price.definitions(before - after, *prompt),
             latency_ms=event.added_ms,
             error=event.failure or (f"status {event.status}" if failed else ""),
             input_tokens=event.input_tokens,

@@ -19,6 +19,7 @@ from more_provider_bodies import converse, frame
 from page_cells import Cells
 from pegboard.events import BudgetUsed, ModelRequestServed
 from pegboard.gateways.access_keys import hashed, new_key
+from pegboard.model_prices import shipped_prices
 from pegboard.settings import Settings, load_settings
 from pegboard.stores import MemoryEvents
 from processes import until
@@ -437,6 +438,25 @@ async def test_a_round_that_nobody_counts_costs_its_input_beside_one_that_is_cou
 
     assert len(counting.sent) == 2
     assert statuses == [200, 402]
+
+
+async def test_each_prompt_of_a_round_trip_has_the_price_of_its_own_length(
+    gateway_of: OpenGateway, upstream: ModelUpstream, events: MemoryEvents
+) -> None:
+    """Input above 272,000 tokens costs twice as much."""
+    upstream.bodies, upstream.body = [search(prompt_tokens=200_000, completion_tokens=10)], answer(300_000, 10)
+    async with gateway_of(**searching()) as gateway:
+        assert (await ask_searching(gateway, model="gpt-5.4")).status_code == 200
+
+    [served] = [each for each in events.of(ModelRequestServed) if isinstance(each, ModelRequestServed)]
+    price = shipped_prices()["gpt-5.4"]
+    assert price.beyond is not None
+    prompts = 200_000 * price.input + 300_000 * price.beyond.input
+    assert price.output is not None
+    assert price.beyond.output is not None
+    assert (served.searches, served.input_tokens) == (1, 500_000)
+    assert served.prompt_cost == prompts * 1_000
+    assert served.cost == (prompts + 10 * price.output + 10 * price.beyond.output) * 1_000
 
 
 @pytest.mark.parametrize("rounds", [1, 2])

@@ -6,8 +6,9 @@ from http import HTTPStatus
 
 from pegboard.gateways.llm.formats.registry import codec_for, counts
 from pegboard.gateways.llm.proxy.request_audit import RequestContext
-from pegboard.model_prices import PriceTable
+from pegboard.model_prices import ModelPrice, PriceTable
 from pegboard.spend_limits import NanoUsd
+from pegboard.token_usage import TokenUsage
 
 
 def is_billed(context: RequestContext) -> bool:
@@ -20,6 +21,24 @@ def is_billed(context: RequestContext) -> bool:
 
 def cost_of(context: RequestContext, prices: PriceTable) -> NanoUsd | None:
     """None: the provider did not count, or no price is known."""
-    request, used = context.rewritten.request, context.used
-    price = prices.price_of(request.model) if request is not None else None
-    return price.cost(used) if price is not None and used is not None else None
+    price, counted = _price(context, prices), _counted(context)
+    costs = [price.cost(each) for each in counted] if price is not None else []
+    known = [cost for cost in costs if cost is not None]
+    return NanoUsd(sum(known)) if counted and len(known) == len(counted) else None
+
+
+def prompt_cost_of(context: RequestContext, prices: PriceTable) -> NanoUsd | None:
+    """What the input tokens cost; None as for `cost_of`, but without need of a price of output."""
+    price, counted = _price(context, prices), _counted(context)
+    return NanoUsd(sum(map(price.prompt, counted))) if price is not None and counted else None
+
+
+def _price(context: RequestContext, prices: PriceTable) -> ModelPrice | None:
+    request = context.rewritten.request
+    return prices.price_of(request.model) if request is not None else None
+
+
+def _counted(context: RequestContext) -> list[TokenUsage]:
+    """What the provider counted of each request that it was sent: a long prompt has prices of its own, two short ones
+    have not."""
+    return [each.used for each in context.rounds or (context,) if each.used is not None]

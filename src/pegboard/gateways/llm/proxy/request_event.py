@@ -7,7 +7,7 @@ from typing import Any
 from pegboard.activity_entries import conversation_mark
 from pegboard.events import ModelRequestServed
 from pegboard.gateways.llm.proxy.request_audit import RequestContext
-from pegboard.gateways.llm.proxy.request_cost import cost_of, is_billed
+from pegboard.gateways.llm.proxy.request_cost import cost_of, is_billed, prompt_cost_of
 from pegboard.gateways.llm.selection.policy import Filtered
 from pegboard.model_prices import PriceTable
 
@@ -75,4 +75,5 @@ def _usage(context: RequestContext, prices: PriceTable) -> dict[str, Any]:
         "written_tokens": used.cache_write,
         "output_tokens": used.output,
         "cost": cost_of(context, prices),
+        "prompt_cost": prompt_cost_of(context, prices),
     }
