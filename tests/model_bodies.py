@@ -100,7 +100,7 @@ def called(name: str, tool: str, result: str = "done") -> list[dict[str, Any]]:
             answer = {"type": "tool_result", "tool_use_id": "t1", "content": result}
             return [{"role": "assistant", "content": [use]}, {"role": "user", "content": [answer]}]
         case _:
-            call = {"functionCall": {"name": tool, "args": {}}}
+            call = {"functionCall": {"name": tool, "args": {}}, "thoughtSignature": "c2lnbmVk"}
             answer = {"functionResponse": {"name": tool, "response": {"result": result}}}
             return [{"role": "model", "parts": [call]}, {"role": "user", "parts": [answer]}]
 

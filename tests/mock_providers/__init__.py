@@ -90,7 +90,7 @@ class MockProviders:
         problems = PROBLEMS[format_](asked)
         asked = self._whole(asked)
         problems += CONVERSATIONS[format_](asked) if self.model is not None else []
-        signs = SIGNING in f"{scope['path']} {asked.get('model', '')}"
+        signs = self.model is not None and SIGNING in f"{scope['path']} {asked.get('model', '')}"
         problems += unsigned(format_, asked) if signs else []
         earlier = asked.get("previous_response_id")
         if earlier is not None and earlier not in self.answers:
