@@ -33,14 +33,15 @@ class Sent:
 class ModelUpstream:
     """``mood`` says how it answers: ok, stream (whose end waits for ``release``), error, cut or mute.
 
-    ``body`` and ``kind`` are a good answer and its media type; the ``bodies`` come before it and before any mood, one a
-    request.
+    ``body``, ``kind`` and ``headers`` are a good answer, its media type and more of its headers; the ``bodies`` come
+    before it and before any mood, one a request.
     """
 
     url: str = ""
     mood: str = "ok"
     body: bytes = ANSWER
     kind: str = "application/json"
+    headers: dict[str, str] = field(default_factory=dict)
     bodies: list[bytes] = field(default_factory=list)
     sent: list[Sent] = field(default_factory=list)
     begun: asyncio.Event = field(default_factory=asyncio.Event)
@@ -62,7 +63,8 @@ class ModelUpstream:
                 await self.release.wait()
             case "stream" | "cut":
                 return await self._streamed(request)
-        return web.Response(body=self.bodies.pop(0) if self.bodies else self.body, content_type=self.kind)
+        said = self.bodies.pop(0) if self.bodies else self.body
+        return web.Response(body=said, content_type=self.kind, headers=self.headers)
 
     async def _streamed(self, request: web.Request) -> web.StreamResponse:
         answer = web.StreamResponse(headers={"content-type": "text/event-stream"})

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from model_bodies import asking
 from model_upstream import ModelUpstream
+from pegboard.gateways.access_keys import hashed, new_key
 from pegboard.settings import Settings
 from served import OpenGateway
 
@@ -96,6 +97,56 @@ async def test_pages_that_the_configuration_names_may_use_models(gateway_of: Ope
         ]
 
     assert [answer.status_code for answer in answers] == [200, 200, 200, 403, 403]
+
+
+PAGE = "https://chat.example.com"
+KEY = new_key()
+KEYS = {"ann": {"hash": hashed(KEY)}}
+PREFLIGHT = {"access-control-request-method": "POST", "access-control-request-headers": "authorization,content-type"}
+
+
+@pytest.mark.requirement("A8")
+async def test_an_allowed_page_is_let_in_by_its_key_not_by_its_preflight(
+    gateway_of: OpenGateway, upstream: ModelUpstream
+) -> None:
+    """A preflight has no key. What the provider allows pages is not what the gateway allows them."""
+    upstream.headers = {"access-control-allow-origin": "https://provider.example"}
+    async with gateway_of(allowed_origins=(PAGE,), llm={"keys": KEYS}) as gateway:
+        asked = await gateway.http.options(CHAT, headers=PREFLIGHT | {"origin": PAGE})
+        before = len(upstream.sent)
+        unknown, known = [
+            await gateway.http.post(CHAT, json=asking("openai_chat"), headers={"origin": PAGE} | shown)
+            for shown in ({}, {"authorization": f"Bearer {KEY}"})
+        ]
+
+    assert (asked.status_code, asked.content, before) == (204, b"", 0)
+    assert asked.headers["access-control-allow-origin"] == PAGE
+    assert asked.headers["access-control-allow-methods"] == "POST"
+    assert asked.headers["access-control-allow-headers"] == "authorization,content-type"
+    assert "access-control-allow-credentials" not in asked.headers
+    assert (unknown.status_code, known.status_code, len(upstream.sent)) == (401, 200, 1)
+    for answer in (asked, unknown, known):
+        assert answer.headers.get_list("access-control-allow-origin") == [PAGE]
+        assert answer.headers["vary"] == "origin"
+
+
+@pytest.mark.requirement("A8")
+@pytest.mark.parametrize("origin", WEB)
+async def test_no_other_page_gets_an_answer_to_its_preflight(
+    gateway_of: OpenGateway, upstream: ModelUpstream, origin: str
+) -> None:
+    async with gateway_of(allowed_origins=(PAGE,)) as gateway:
+        answer = await gateway.http.options(CHAT, headers=PREFLIGHT | {"origin": origin})
+
+    assert (answer.status_code, upstream.sent) == (403, [])
+    assert "access-control-allow-origin" not in answer.headers
+
+
+async def test_programs_without_an_origin_get_no_headers_for_pages(gateway_of: OpenGateway) -> None:
+    async with gateway_of(allowed_origins=(PAGE,)) as gateway:
+        answer = await gateway.http.post(CHAT, json=asking("openai_chat"))
+
+    assert not [name for name in answer.headers if name.startswith("access-control-")]
 
 
 async def test_web_sockets_are_refused_in_the_providers_shape(gateway_of: OpenGateway) -> None:

@@ -14,7 +14,7 @@ from pegboard.gateways.dashboard.dashboard_app import PATH as DASHBOARD
 from pegboard.gateways.events_endpoint import PATH as EVENTS
 from pegboard.gateways.http_api.api_app import PATHS as API_PATHS
 from pegboard.gateways.http_spans import TracedApp
-from pegboard.gateways.origins import OriginCheck
+from pegboard.gateways.origins import OriginCheck, preflight_answer, readable_by_page
 from pegboard.gateways.readiness import PATHS, Readiness, Watch
 from pegboard.telemetry.metrics import Metrics
 from pegboard.telemetry.trace_spans import Tracer
@@ -121,6 +121,10 @@ class Front:
         except PegboardError as error:
             await models.refuse(error, scope, send)
             return
+        if (preflight := preflight_answer(scope)) is not None:
+            await preflight(scope, receive, send)
+            return
+        send = readable_by_page(scope, send)
         self.underway += 1
         self.quiet.clear()
         try:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
 from starlette.requests import Request
-from starlette.types import Scope
+from starlette.responses import Response
+from starlette.types import Message, Scope, Send
 
 from pegboard.errors import PegboardError
 
@@ -19,6 +20,10 @@ it, as for every sandboxed frame."""
 FROM_PAGES = frozenset({b"origin", b"sec-fetch-site"})
 """Headers that browsers send for pages, and other programs do not."""
 WRONG_HOST = 421
+PREFLIGHT_SECONDS = 600
+"""How long a browser may keep the answer to a preflight."""
+CORS = b"access-control-"
+"""The prefix of headers that say which pages may read an answer."""
 
 
 class OriginRefused(PegboardError):  # noqa: N818
@@ -62,3 +67,34 @@ class OriginCheck:
             raise HostRefused(headers.get(b"host", ""))
         if answer is not None:
             raise OriginRefused(origin)
+
+
+def preflight_answer(scope: Scope) -> Response | None:
+    """The answer to a browser's preflight for a page that may use models; None for any other request.
+
+    A preflight has no key (Fetch, 4.8): the request itself is checked for one, and only that goes to a provider.
+    """
+    headers = Request(scope).headers
+    origin, method = headers.get("origin"), headers.get("access-control-request-method")
+    if scope["method"] != "OPTIONS" or origin is None or method is None:
+        return None
+    allowed = {"origin": origin, "methods": method, "headers": headers.get("access-control-request-headers", "")}
+    said = {f"access-control-allow-{name}": value for name, value in allowed.items() if value}
+    said |= {"access-control-max-age": str(PREFLIGHT_SECONDS), "vary": "origin"}
+    return Response(status_code=204, headers=said)
+
+
+def readable_by_page(scope: Scope, send: Send) -> Send:
+    """A `send` that lets the page that asked read the answer, and its headers, whatever the provider allows."""
+    origin = Request(scope).headers.get("origin")
+    if origin is None:
+        return send
+    ours = [(b"access-control-allow-origin", origin.encode("latin-1")), (b"access-control-expose-headers", b"*")]
+
+    async def readable(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            others = [each for each in message.get("headers", ()) if not each[0].lower().startswith(CORS)]
+            message = {**message, "headers": [*others, *ours, (b"vary", b"origin")]}
+        await send(message)
+
+    return readable
