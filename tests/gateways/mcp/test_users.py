@@ -25,10 +25,15 @@ from doors import Raw, until_listed
 from pegboard.gateways.access_keys import hashed
 from pegboard.gateways.mcp.gateway.host import Host
 from pegboard.gateways.mcp.transport.client_input import ClientOrigin
+from pegboard.settings.oauth_settings import OAuthSettings
 from pegboard.settings.server_spec import ServerSpec
+from pegboard.testing import FakeClock
 from pegboard.upstreams import Upstream
 from pegboard.upstreams.oauth import token_exchange
-from pegboard.upstreams.oauth.token_exchange import ExchangedAuth, ExchangedToken, Subject
+from pegboard.upstreams.oauth.bearer_auth import RETRY_SECONDS
+from pegboard.upstreams.oauth.challenges import TokenNotRenewed
+from pegboard.upstreams.oauth.sign_ins import credential_key
+from pegboard.upstreams.oauth.token_exchange import ExchangedAuth, ExchangedToken, Subject, SubjectTokens
 from processes import listening, until
 from signers import AUTHORIZATION, RESOURCE, control
 from upstream_specs import scripted
@@ -280,6 +285,35 @@ async def test_each_client_of_a_user_acts_with_its_own_token(opened: Any, monkey
         assert set(await asyncio.gather(*calls)) == {"ann"}
     assert sorted(used) == sorted((token, token) for token in tokens * 4)
     assert len(got) == 2
+
+
+async def test_calls_that_wait_for_an_exchange_end_with_it_if_the_endpoint_is_silent(
+    clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = 0
+
+    async def silent(*_asked: object) -> httpx2.Response:
+        nonlocal asked
+        asked += 1
+        await asyncio.sleep(0)
+        raise httpx2.ReadTimeout("")
+
+    spec = exchanging("https://personal.example", "https://login.example")
+    subjects = SubjectTokens()
+    subjects.put("ann", "anns")
+    auth = ExchangedAuth(credential_key(spec, "ann"), subjects, clock, spec.oauth or OAuthSettings())
+    monkeypatch.setattr(auth, "_asked", silent)
+
+    async def called() -> bool:
+        with pytest.raises(TokenNotRenewed):
+            await anext(auth.async_auth_flow(httpx2.Request("POST", spec.url or "")))
+        return True
+
+    assert all(await asyncio.gather(*(called() for _ in range(8))))
+    assert asked == 1
+    clock.advance(RETRY_SECONDS)
+    assert await called()
+    assert asked == 2
 
 
 async def test_what_one_user_is_listed_first_is_no_change_for_another(opened: Any) -> None:

@@ -113,6 +113,8 @@ class ExchangedAuth(httpx2.Auth):
         self._settings = settings
         self._asserts = settings.grant == "id_jag"
         self._known: OrderedDict[str, Subject] = OrderedDict()
+        self._down: float | None = None
+        """When the authorization server could not be asked."""
         self._exchange = asyncio.Lock()
         self.secrets: set[str] = set()
         """The tokens that must not appear in a message."""
@@ -189,8 +191,11 @@ class ExchangedAuth(httpx2.Auth):
             return wider
 
     async def _exchanged(self, subject: Subject, scopes: tuple[str, ...]) -> ExchangedToken | None:
-        """None if the authorization server refuses. Raises TokenNotRenewed if it cannot be asked."""
+        """None if the authorization server refuses. Raises TokenNotRenewed if it cannot be asked, or could not a moment
+        ago: those who waited for one attempt would otherwise wait for another one each."""
         server, assertion = self._key.server, ""
+        if self._down is not None and self._clock.monotonic() - self._down < RETRY_SECONDS:
+            raise TokenNotRenewed
         try:
             response = await self._asked(subject.token, scopes)
             if self._asserts and response.status_code == OK:
@@ -202,7 +207,9 @@ class ExchangedAuth(httpx2.Auth):
                 response = await redeemed(self._key, self._settings, assertion, scopes)
         except (httpx2.HTTPError, PegboardError) as error:
             LOGGER.warning("Server %s: a token cannot be exchanged now: %s", server, type(error).__name__)
+            self._down = self._clock.monotonic()
             raise TokenNotRenewed from None
+        self._down = None
         if response.status_code != OK:
             LOGGER.warning("Server %s: a token was not exchanged: status %d", server, response.status_code)
             return None
