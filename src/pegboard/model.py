@@ -10,6 +10,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from fnmatch import fnmatchcase
+from operator import attrgetter
 from typing import Any, Literal, NamedTuple, NewType
 
 import numpy as np
@@ -105,6 +106,53 @@ class Tool:
     @property
     def server(self) -> str:
         return self.id.server
+
+    def __eq__(self, other: object) -> bool:
+        """Numbers in schemas are equal as JSON has them.
+
+        >>> book = ToolId("rail", "book")
+        >>> zero, false, same = (Tool(id=book, input_schema={"default": each}) for each in (0, False, 0))
+        >>> zero == false, zero == same
+        (False, True)
+        """
+        if self is other:
+            return True
+        if not isinstance(other, Tool):
+            return NotImplemented
+        schemas, others = SCHEMAS(self), SCHEMAS(other)
+        if TEXTS(self) != TEXTS(other) or schemas != others:
+            return False
+        if self.fingerprint is not None and other.fingerprint is not None:
+            return self.fingerprint == other.fingerprint
+        return repr(schemas) == repr(others) or same_json(schemas, others)  # sooner than to look at each value
+
+
+TEXTS = attrgetter("id", "description", "title", "summary", "category", "aliases")
+SCHEMAS = attrgetter("definition", "input_schema", "output_schema", "annotations")
+
+
+def same_json(one: object, other: object) -> bool:
+    """Whether two values are equal in JSON, where `0` is neither `false` nor `0.0`, as it is in Python.
+
+    >>> same_json({"a": [1]}, {"a": [True]}), same_json({"a": 1, "b": None}, {"b": None, "a": 1})
+    (False, True)
+    """
+    pairs = [(one, other)]
+    while pairs:
+        first, second = pairs.pop()
+        if first is second:
+            continue
+        if isinstance(first, Mapping) and isinstance(second, Mapping):
+            if first.keys() != second.keys():
+                return False
+            pairs += [(value, second[key]) for key, value in first.items()]
+        elif isinstance(first, list | tuple) and type(first) is type(second):
+            if len(first) != len(second):
+                return False
+            pairs += zip(first, second, strict=True)
+        elif first != second or (isinstance(first, int | float) and type(first) is not type(second)):
+            return False
+    return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pegboard import Catalog, Tool, ToolId
-from pegboard.catalog import BpeCounter, canonical_text, fingerprint
+from pegboard.catalog import BpeCounter, canonical_text, continued, fingerprint
 from pegboard.catalog.catalog import look_through, with_labels
 from pegboard.catalog.ingest import tool_from_mcp
 from pegboard.errors import CatalogError
@@ -266,3 +266,19 @@ def test_what_was_computed_of_a_tool_stays_known_when_it_is_labelled() -> None:
     assert (aliased.fingerprint, aliased.counted) == (None, tool.counted)
     assert fingerprint(aliased) == fingerprint(replace(tool, aliases=("borrow",))) != tool.fingerprint
     assert fingerprint(replace(tool, summary="Lends books")) == tool.fingerprint
+
+
+@pytest.mark.parametrize(("before", "after"), [(0, False), (True, 1), (1, 1.0), ([{"a": 0}], [{"a": False}])])
+def test_a_schema_with_another_value_that_python_calls_equal_is_a_change(before: object, after: object) -> None:
+    def catalog(value: object) -> Catalog:
+        tool = fake_tool("lend", server="library", schema={"properties": {"books": {"default": value}}})
+        return Catalog.build([(LIBRARY, [tool])])
+
+    old, new, same = catalog(before), catalog(after), catalog(before)
+    assert (old.tools == new.tools, old.tools == same.tools) == (False, True)
+    assert (hash(old.tools), old.fingerprint) == (hash(same.tools), same.fingerprint)
+
+    changed = continued(new, old)
+    assert changed.fingerprints == catalog(after).fingerprints != old.fingerprints
+    assert changed.token_counts == catalog(after).token_counts
+    assert old.tools != new.tools, "though the fingerprints are known now"

@@ -51,6 +51,19 @@ def test_only_a_new_tool_is_embedded(folders: dict[str, Any]) -> None:
         assert all("tide" in text or text == decision.query for text in encoder.encoded)
 
 
+def test_a_tool_whose_schema_has_false_in_the_place_of_zero_is_another(folders: dict[str, Any]) -> None:
+    def tide(value: object) -> dict[str, Any]:
+        return TIDE | {"parameters": {"type": "object", "properties": {"low": {"default": value}}}}
+
+    with Board([tide(0)], encoder=FakeEncoder(), **folders) as board:
+        board.route_now("when is high tide?")
+        board.add_tools([tide(False)])
+        schema = board.route_now("when is high tide?").tools[0].input_schema
+
+    assert schema is not None
+    assert schema["properties"]["low"]["default"] is False
+
+
 def test_a_board_whose_tools_came_one_by_one_ranks_like_one_that_had_them_all(folders: dict[str, Any]) -> None:
     with Board(TOOLS, encoder=FakeEncoder(), **folders) as grown:
         grown.route_now("do task 7")

@@ -13,6 +13,7 @@ import pytest
 from failing import Failing
 from pegboard import Settings
 from pegboard.compose import default_parts
+from pegboard.gateways.mcp.gateway.caller import Caller
 from pegboard.gateways.mcp.gateway.gateway import Gateway
 from pegboard.gateways.mcp.gateway.host import Host, open_host
 from pegboard.model import ToolId
@@ -219,3 +220,27 @@ async def test_by_default_a_changed_tool_stays_and_the_policy_can_change_while_i
         assert "echo" not in await listed(gateway)
         await host.reconfigure(host.settings.model_copy(update={"pins": "allow"}))
         assert "echo" in await listed(gateway)
+
+
+async def test_a_schema_whose_numbers_become_booleans_is_listed_and_arguments_are_checked_against_it(
+    host_of: OpenHost,
+) -> None:
+    def schema(*values: object) -> dict[str, Any]:
+        return {"type": "object", "properties": {"text": {"enum": [*values]}}}
+
+    async with host_of(pins="allow") as host:
+        gateway = host.gateway()
+
+        async def redefined(*values: object) -> None:
+            changes = {"input_schema": schema(*values)}
+            await host.fleet.call(ToolId("scripted", "redefine"), {"name": "echo", "changes": changes})
+            wanted = json.dumps(changes["input_schema"])
+            await until(lambda: wanted in [json.dumps(tool.input_schema) for tool in gateway.view.board.catalog.tools])
+
+        await redefined(0, 1)
+        assert await gateway.accepts("echo", {"text": 1}, Caller())
+        await redefined(False, True)
+        shown = next(tool for tool in await gateway.list_tools() if tool["name"] == "echo")
+        assert json.dumps(shown["inputSchema"]) == json.dumps(schema(False, True))
+        assert await gateway.accepts("echo", {"text": True}, Caller())
+        assert not await gateway.accepts("echo", {"text": 1}, Caller())
