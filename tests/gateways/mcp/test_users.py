@@ -33,7 +33,7 @@ from pegboard.upstreams.oauth import token_exchange
 from pegboard.upstreams.oauth.bearer_auth import RETRY_SECONDS
 from pegboard.upstreams.oauth.challenges import TokenNotRenewed
 from pegboard.upstreams.oauth.sign_ins import credential_key
-from pegboard.upstreams.oauth.token_exchange import ExchangedAuth, ExchangedToken, Subject, SubjectTokens
+from pegboard.upstreams.oauth.token_exchange import ExchangedAuth, ExchangedToken, SubjectToken, SubjectTokens
 from processes import listening, until
 from signers import AUTHORIZATION, RESOURCE, control
 from upstream_specs import scripted
@@ -265,7 +265,7 @@ async def test_each_client_of_a_user_acts_with_its_own_token(opened: Any, monkey
     used: list[tuple[str, str]] = []
     exchanged, sign = ExchangedAuth._exchanged, token_exchange.sign
 
-    async def noted(auth: ExchangedAuth, subject: Subject, scopes: tuple[str, ...]) -> ExchangedToken | None:
+    async def noted(auth: ExchangedAuth, subject: SubjectToken, scopes: tuple[str, ...]) -> ExchangedToken | None:
         made = await exchanged(auth, subject, scopes)
         got[made.token if made else ""] = subject.token
         return made

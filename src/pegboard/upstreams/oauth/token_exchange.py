@@ -82,7 +82,7 @@ class ExchangedToken:
 
 
 @dataclass(slots=True, kw_only=True)
-class Subject:
+class SubjectToken:
     """One token of a user, what was got for it, and when the last exchange of it was refused; ``not_given`` are the
     scopes of the last exchange for more that was, and when."""
 
@@ -112,7 +112,7 @@ class ExchangedAuth(httpx2.Auth):
         self._clock = clock
         self._settings = settings
         self._asserts = settings.grant == "id_jag"
-        self._known: OrderedDict[str, Subject] = OrderedDict()
+        self._known: OrderedDict[str, SubjectToken] = OrderedDict()
         self._down: float | None = None
         """When the authorization server could not be asked."""
         self._exchange = asyncio.Lock()
@@ -140,19 +140,19 @@ class ExchangedAuth(httpx2.Auth):
             sign(request, wider.token)
             yield request
 
-    def _subject(self) -> Subject | None:
+    def _subject(self) -> SubjectToken | None:
         """Two clients of a user may have tokens with different rights: one must not act with those of the other."""
         origin, user = ORIGIN.get(), self._key.user
         token = (origin.token_of(user) if origin is not None else "") or self._subjects.of(user)
         if not token:
             return None
-        found = self._known.setdefault(token, Subject(token=token))
+        found = self._known.setdefault(token, SubjectToken(token=token))
         self._known.move_to_end(token)
         while len(self._known) > MOST_SUBJECTS:
             self._known.popitem(last=False)
         return found
 
-    async def _fresh(self, subject: Subject, instead_of: ExchangedToken | None = None) -> ExchangedToken | None:
+    async def _fresh(self, subject: SubjectToken, instead_of: ExchangedToken | None = None) -> ExchangedToken | None:
         """What holds in exchange for it; None if it cannot be exchanged."""
         if (held := subject.kept(self._clock.monotonic(), instead_of)) is not None:
             return held
@@ -169,7 +169,9 @@ class ExchangedAuth(httpx2.Auth):
                 subject.failed = now
             return subject.held
 
-    async def _wider(self, subject: Subject, held: ExchangedToken, wanted: tuple[str, ...]) -> ExchangedToken | None:
+    async def _wider(
+        self, subject: SubjectToken, held: ExchangedToken, wanted: tuple[str, ...]
+    ) -> ExchangedToken | None:
         """A token with these scopes besides those of the refused one; None if it was asked for them already, or the
         authorization server does not give them. Raises TokenNotRenewed if that cannot be asked."""
         if set(wanted) <= set(held.scopes):
@@ -190,7 +192,7 @@ class ExchangedAuth(httpx2.Auth):
                 subject.held = wider
             return wider
 
-    async def _exchanged(self, subject: Subject, scopes: tuple[str, ...]) -> ExchangedToken | None:
+    async def _exchanged(self, subject: SubjectToken, scopes: tuple[str, ...]) -> ExchangedToken | None:
         """None if the authorization server refuses. Raises TokenNotRenewed if it cannot be asked, or could not a moment
         ago: those who waited for one attempt would otherwise wait for another one each."""
         server, assertion = self._key.server, ""
