@@ -33,6 +33,8 @@ from pegboard.telemetry.activity_recorder import ActivityRecorder
 PERIODS = (1, 7, 30)
 """Days that the overview sums up, today included."""
 PAGE = 50
+LIVE = 200
+"""Entries that a live list has at most, as in live.js."""
 EXPORTED = 100_000
 """Most entries of a file."""
 GROUPS = 200
@@ -130,10 +132,14 @@ class ActivityPages:
         still: Callable[[], Awaitable[bool]],
         ends: Callable[[], bool],
     ) -> AsyncIterator[str]:
-        """Rows as server-sent events, as they are stored, until the server ends or its viewer may not look."""
+        """Rows as server-sent events, as they are stored, until the server ends or its viewer may not look. It begins
+        with those that the list should have: what happened while nobody listened is among them."""
         query, checked = query_of(params), time.monotonic()
         with self._recorder.watched() as watcher:
             yield "retry: 2000\n\n"
+            for kept in reversed(await self._store.find(query, LIVE)):
+                yield event_of(kept, templates)
+                await asyncio.sleep(0)
             while not ends():
                 if time.monotonic() - checked >= ALIVE:
                     if not await still():
