@@ -18,6 +18,7 @@ import pytest
 from doors import META, Raw, at_rest, door_on
 from journals import Journal
 from pegboard.compose import default_parts
+from pegboard.gateways.access_keys import hashed
 from pegboard.gateways.dashboard.board_pages import BoardPages
 from pegboard.gateways.mcp.gateway.host import Host, open_host
 from pegboard.gateways.mcp.transport import config_reload
@@ -240,6 +241,16 @@ def test_each_option_either_applies_at_once_or_waits_for_a_restart() -> None:
     fixed = {name.partition(".")[0] for name in FIXED}
     assert fixed | RELOADED == set(Settings.model_fields)
     assert fixed & RELOADED == {name.partition(".")[0] for name in FIXED if "." in name}
+
+
+async def test_with_a_first_token_no_client_signs_in_for_everybody_any_more(
+    configuration: Configuration, follow: Callable[..., Any]
+) -> None:
+    configuration.write({})
+    async with follow() as (_, host):
+        assert host.sign_ins.local
+        configuration.write({}, access={"ann": {"hash": hashed("anns")}})
+        await until(lambda: not host.sign_ins.local)
 
 
 async def test_that_the_configuration_is_followed_no_more_is_said(
