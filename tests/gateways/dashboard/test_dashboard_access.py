@@ -121,6 +121,17 @@ async def test_a_viewer_signs_in_and_out(gateway_of: OpenGateway) -> None:
     assert after.status_code == 401
 
 
+@pytest.mark.parametrize(("scheme", "secure"), [("https", True), ("http", False), (None, False)])
+async def test_a_browser_that_has_the_page_over_tls_sends_its_cookie_over_nothing_else(
+    gateway_of: OpenGateway, scheme: str | None, secure: bool
+) -> None:
+    async with gateway_of(access=ACCESS) as gateway:
+        origin = {"origin": f"{scheme}://{gateway.http.base_url.netloc.decode()}"} if scheme else {}
+        answer = await gateway.http.post("/ui/sign-in", data={"token": TOKENS["viewer"]}, headers=origin)
+
+    assert ("Secure" in {each.strip() for each in answer.headers["set-cookie"].split(";")}) is secure
+
+
 async def test_a_viewer_may_look_with_a_header_and_call_no_tool(gateway_of: OpenGateway) -> None:
     async with gateway_of(access=ACCESS) as gateway:
         for page in PAGES:

@@ -10,7 +10,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from http import HTTPStatus
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.requests import ClientDisconnect, Request
@@ -210,7 +210,7 @@ class DashboardApp:
                 session,
                 max_age=int(SESSION_SECONDS),
                 path=PATH,
-                secure=request.url.scheme == "https",
+                secure=_is_over_tls(request),
                 httponly=True,
                 samesite="strict",
             )
@@ -261,3 +261,8 @@ class DashboardApp:
         if viewer is not None and viewer.form_cookie:
             page.set_cookie(FORM_COOKIE, viewer.form_cookie, path=PATH, httponly=True, samesite="strict")
         return page
+
+
+def _is_over_tls(request: Request) -> bool:
+    """Whether the browser has the page over TLS. It says so itself: a proxy in between may have ended the TLS."""
+    return "https" in (request.url.scheme, urlsplit(request.headers.get("origin", "")).scheme)
