@@ -17,6 +17,7 @@ import yaml
 
 import check_image
 from pegboard.gateways import readiness
+from pegboard.gateways.dashboard import dashboard_app
 from pegboard.settings import Settings, client_files, load_settings
 
 ROOT = Path(__file__).parents[1]
@@ -120,12 +121,20 @@ def test_only_the_balancer_and_grafana_can_be_reached_and_only_from_this_machine
 
 
 def test_the_balancer_has_all_gateways_buffers_nothing_and_tells_nobody_how_they_are() -> None:
-    assert re.findall(r"server ([\w-]+):7332", NGINX) == list(GATEWAYS)
+    upstreams = re.findall(r"upstream (\w+) \{(.*?)\}", NGINX, re.DOTALL)
+    assert [re.findall(r"server ([\w-]+):7332", each) for _, each in upstreams] == [list(GATEWAYS)] * 2
     assert "proxy_buffering off;" in NGINX
     assert "non_idempotent" not in re.sub(r"#.*", "", NGINX)
     hidden = re.search(r"location ~ (\S+)", NGINX)
     assert hidden is not None
     assert all(re.search(hidden[1], path) for path in (*readiness.PATHS, "/healthz"))
+
+
+def test_the_balancer_keeps_a_browser_at_the_gateway_where_it_signed_in() -> None:
+    upstreams = dict(re.findall(r"upstream (\w+) \{(.*?)\}", NGINX, re.DOTALL))
+    places = dict(re.findall(r"location (/\w*) \{\s*proxy_pass http://(\w+);\s*\}", NGINX))
+    assert places.keys() == {"/", dashboard_app.PATH}
+    assert {path: "ip_hash;" in upstreams[name] for path, name in places.items()} == {"/": False, "/ui": True}
 
 
 def test_secrets_come_from_the_environment() -> None:

@@ -16,7 +16,10 @@ import check_image
 import pegboard
 from environments import programs
 from pegboard.gateways import readiness
+from pegboard.gateways.dashboard import dashboard_app
+from pegboard.gateways.mcp.transport.auth import WELL_KNOWN
 from pegboard.settings import Settings, load_settings
+from pegboard.upstreams.oauth.browser_returns import CALLBACK, PAGE
 
 ROOT = Path(__file__).parents[1]
 CHART = ROOT / "deploy" / "helm" / "pegboard"
@@ -37,6 +40,7 @@ EVERYTHING: dict[str, Any] = {
     "imagePullSecrets": [{"name": "registry"}],
     "env": [{"name": "E", "value": "f"}],
 }
+DASHBOARD = "Service of the dashboard"
 
 pytestmark = pytest.mark.skipif(not PYTHON.exists(), reason="python scripts/install_deploy_tools.py")
 
@@ -49,12 +53,13 @@ def rendered(values: str) -> dict[str, Any]:
 
 
 def objects(**values: Any) -> dict[str, dict[str, Any]]:
-    """What would be applied, by kind."""
+    """What would be applied, by kind; the dashboard's Service by its own name."""
     said = rendered(json.dumps(values))
     assert "error" not in said, said
     made = [yaml.safe_load(text) for text in said["files"].values() if text.strip()]
-    assert len({each["kind"] for each in made}) == len(made)
-    return {each["kind"]: each for each in made}
+    named = {DASHBOARD if each["metadata"]["name"].endswith("-dashboard") else each["kind"]: each for each in made}
+    assert len(named) == len(made)
+    return named
 
 
 def pod(**values: Any) -> dict[str, Any]:
@@ -69,7 +74,7 @@ def test_lint_finds_no_error_and_no_warning(values: dict[str, Any]) -> None:
 
 
 def test_what_is_off_is_not_there() -> None:
-    always = {"ConfigMap", "Deployment", "PodDisruptionBudget", "Service", "ServiceAccount"}
+    always = {"ConfigMap", "Deployment", "PodDisruptionBudget", "Service", "ServiceAccount", DASHBOARD}
     assert set(objects()) == always
     assert set(objects(**EVERYTHING)) == always | {"HorizontalPodAutoscaler", "Ingress", "ServiceMonitor"}
     assert "replicas" not in objects(**EVERYTHING)["Deployment"]["spec"], "the autoscaler's"
@@ -163,6 +168,33 @@ def test_the_ingress_shows_nothing_that_is_for_within() -> None:
     [rule] = objects(**EVERYTHING)["Ingress"]["spec"]["rules"]
     paths = {each["path"] for each in rule["http"]["paths"]}
     assert not any(within.startswith(path) for within in (*readiness.PATHS, "/healthz") for path in paths)
+
+
+def test_the_name_of_the_ingress_is_accepted_and_sign_ins_are_reached_by_it() -> None:
+    values = {"ingress": {"enabled": True, "host": "board.example.com"}}
+    [container] = pod(**values)["containers"]
+    [hosts] = [each["value"].split(",") for each in container["env"] if each["name"] == "PEGBOARD_ALLOWED_HOSTS"]
+    [rule] = objects(**values)["Ingress"]["spec"]["rules"]
+    paths = [each["path"] for each in rule["http"]["paths"]]
+    assert hosts.count("board.example.com") == 1
+    for needed in (CALLBACK, PAGE, WELL_KNOWN, f"{WELL_KNOWN}/mcp"):
+        assert any(needed == path or needed.startswith(f"{path}/") for path in paths), needed
+
+
+def test_a_browser_stays_at_the_pod_where_it_signed_in() -> None:
+    made = objects(**EVERYTHING)
+    service, all_of_it = made[DASHBOARD], made["Service"]
+    [rule] = made["Ingress"]["spec"]["rules"]
+    [monitored] = made["ServiceMonitor"]["spec"]["endpoints"]
+    backends = {each["path"]: each["backend"]["service"] for each in rule["http"]["paths"]}
+    [port] = service["spec"]["ports"]
+    assert service["spec"]["sessionAffinity"] == "ClientIP"
+    assert service["spec"]["selector"] == all_of_it["spec"]["selector"]
+    assert backends[dashboard_app.PATH] == {"name": service["metadata"]["name"], "port": {"name": port["name"]}}
+    assert {each["name"] for path, each in backends.items() if path != dashboard_app.PATH} == {
+        all_of_it["metadata"]["name"]
+    }
+    assert monitored["port"] != port["name"], "metrics of a pod are collected once"
 
 
 def test_the_chart_is_of_this_version() -> None:
