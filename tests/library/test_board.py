@@ -309,6 +309,23 @@ def test_the_content_of_a_file_is_what_the_environment_overrides(
         Board([], config={"pins": "never mind"})
 
 
+def test_a_server_that_has_the_name_of_the_boards_own_tools_is_refused_where_it_has_some() -> None:
+    spec = {"command": "no-such-program"}
+    alone = Board(servers={"local": spec})
+
+    for refused in (
+        lambda: Board([tide], servers={"local": spec}),
+        lambda: Board(servers={"pegboard-results": spec}, results="handle"),
+        lambda: alone.add_tools([tide]),
+        lambda: alone.replace_tools([tide]),
+        lambda: alone.with_tools([tide]),
+    ):
+        with pytest.raises(ConfigError, match="Give the server another name"):
+            refused()
+    assert not alone._opened.given.groups
+    Board([tide], servers={"local": {**spec, "disabled": True}})
+
+
 def places(low: int, high: int = 9, /, *, step: int = 1) -> str:
     """Numbers between two"""
     return f"{low} to {high} by {step}"

@@ -14,11 +14,11 @@ from typing import Any
 from pegboard.board_search import found_tools
 from pegboard.catalog import Catalog
 from pegboard.compose import Parts, as_configured, build_routing, summaries
-from pegboard.errors import PegboardError
+from pegboard.errors import ConfigError, PegboardError
 from pegboard.habits import habits_of
 from pegboard.library.board_approvals import Groups, OwnApprovals
 from pegboard.library.board_results import READ_RESULT, reader
-from pegboard.library.given_tools import GivenTools
+from pegboard.library.given_tools import AGENT, LOCAL, GivenTools
 from pegboard.library.item_search import ItemSearch, Kinds, asked_kinds
 from pegboard.library.matches import ToolMatches, matches_of
 from pegboard.library.runtime import BoardRuntime, reset_at_fork
@@ -58,18 +58,34 @@ class BoardRouting:
 
     def __init__(self, shared: BoardRuntime, given: GivenTools, items: ItemSearch, *, aside: bool = False) -> None:
         self.shared = shared
-        self.given = given
-        """The board's own tools; may be replaced at any time."""
         self.changing = Lock()
         """Held while a thread makes new ones of them, so that no other thread's change is lost."""
         self.items = items
         self._aside = aside
         self._reader = reader() if shared.settings.results.cuts else None
+        self.given = given
         self._now: tuple[RoutingBoard, BuiltFrom] | None = None
         self._warming: asyncio.Task[None] | None = None
         self._searched: tuple[Catalog, SearchIndex] | None = None
         self._protected: tuple[Catalog, tuple[Tool, ...], tuple[bool, ...]] | None = None
         reset_at_fork(self)
+
+    @property
+    def given(self) -> GivenTools:
+        """The board's own tools; may be replaced at any time. Raises ConfigError where a server has their name."""
+        return self._given
+
+    @given.setter
+    def given(self, given: GivenTools) -> None:
+        servers = self.shared.settings.servers
+        own = {server.name for server, _ in given.groups} & {LOCAL, AGENT}
+        for name in sorted(own | ({self._reader[0].name} if self._reader else set())):
+            if name in servers and not servers[name].disabled:
+                raise ConfigError(
+                    f"A server is called {name!r}, which is what the board calls tools that no server lists.",
+                    remedy="Give the server another name in the configuration.",
+                )
+        self._given = given
 
     @property
     def routing(self) -> RoutingBoard:

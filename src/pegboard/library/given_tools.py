@@ -23,6 +23,8 @@ from pegboard.library.named_arguments import Function, by_name, check_names, wit
 from pegboard.model import Server, ServerName, Tool, ToolId
 
 LOCAL = "local"
+AGENT = "agent"
+"""The server of tools that a LangChain agent has itself."""
 ID = attrgetter("id")
 
 

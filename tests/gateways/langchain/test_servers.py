@@ -11,6 +11,7 @@ import pytest
 from langchain_core.messages import HumanMessage
 
 from gateway_processes import GatewayProcess
+from pegboard.errors import ConfigError
 from pegboard.gateways.langchain.scripted_model import ScriptedModel, calls
 from upstream_specs import SCRIPTED
 
@@ -59,3 +60,10 @@ def test_another_pegboard_is_reached_by_its_address(town_agents: Any, tmp_path: 
         gateway.end()
 
     assert [each.text for each in out["messages"] if each.type == "tool"] == ["hello"]
+
+
+def test_a_server_named_as_the_agents_own_tools_hides_none_of_them_but_is_refused(town_agents: Any) -> None:
+    agent = town_agents.agent(ScriptedModel(steps=["done"]), servers={"agent": {"command": "no-such-program"}})
+
+    with pytest.raises(ConfigError, match=r"'agent'.* Give the server another name"):
+        agent.invoke(ASK)

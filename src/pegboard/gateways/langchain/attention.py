@@ -31,11 +31,11 @@ from pegboard.gateways.langchain.messages import (
     turn_of,
 )
 from pegboard.gateways.langchain.model_request import Rendering, is_constant
-from pegboard.gateways.langchain.tools import AGENT, fitting, is_refused_by, langchain_tool
+from pegboard.gateways.langchain.tools import fitting, is_refused_by, langchain_tool
 from pegboard.gateways.langchain.toolsets import Toolset, Toolsets
 from pegboard.gateways.llm.tool_search.tool import ABOUT, not_found_now, nothing_asked
 from pegboard.library import Board
-from pegboard.library.given_tools import given_tools
+from pegboard.library.given_tools import AGENT, given_tools
 from pegboard.model import AgentState, Call, Decision, Tool, ToolId, Turn
 from pegboard.routing.decisions import with_active
 from pegboard.routing_board import RoutingBoard

@@ -14,7 +14,7 @@ from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
 
 from pegboard.gateways.langchain.messages import CALL_TOOL
 from pegboard.gateways.langchain.model_request import Rendering
-from pegboard.gateways.langchain.tools import AGENT
+from pegboard.library.given_tools import AGENT
 from pegboard.model import ToolId
 
 NOTE = "pegboard_written"

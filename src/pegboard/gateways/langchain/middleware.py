@@ -18,9 +18,9 @@ from pegboard.gateways.langchain.call_gate import refusal
 from pegboard.gateways.langchain.messages import ToolAttentionState, asked_in, facts_of
 from pegboard.gateways.langchain.model_request import Rendering
 from pegboard.gateways.langchain.shaped_messages import Answer, ShapedMessages
-from pegboard.gateways.langchain.tools import AGENT
 from pegboard.library.board_results import READ_RESULT
 from pegboard.library.execution import is_control_flow
+from pegboard.library.given_tools import AGENT
 from pegboard.model import AgentState, Outcome, ToolId
 
 

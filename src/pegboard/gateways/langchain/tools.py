@@ -14,13 +14,12 @@ from pydantic_core import PydanticSerializationError
 from pegboard.gateways.langchain.shaped_messages import conversation_of
 from pegboard.library import Board
 from pegboard.library.board_results import READ_RESULT
+from pegboard.library.given_tools import AGENT
 from pegboard.model import JsonObject, Result, Tool, ToolId
 from pegboard.wire_formats import ANYTHING
 
 RUNTIME = "runtime"
 """An argument of this name is injected whether it is annotated or not; LangChain hides it from models only if it is."""
-AGENT = "agent"
-"""The server name of tools that are registered with the agent."""
 
 
 def board_tool(tool: BaseTool) -> Tool:

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from langchain_core.tools import BaseTool
 
 from pegboard.catalog import fingerprint
-from pegboard.gateways.langchain.tools import AGENT, board_tool
+from pegboard.gateways.langchain.tools import board_tool
 from pegboard.library import Board
-from pegboard.library.given_tools import GivenTools, given_tools, joined
+from pegboard.library.given_tools import AGENT, GivenTools, given_tools, joined
 from pegboard.model import Fingerprint, Tool, ToolId
 
 MOST_BOARDS = 64
