@@ -8,8 +8,9 @@ from typing import Any
 from autogen_agentchat.agents import AssistantAgent
 from autogen_agentchat.base import Handoff
 from autogen_agentchat.conditions import MaxMessageTermination, TextMentionTermination
-from autogen_agentchat.messages import ModelClientStreamingChunkEvent
+from autogen_agentchat.messages import ModelClientStreamingChunkEvent, TextMessage
 from autogen_agentchat.teams import Swarm
+from autogen_agentchat.tools import AgentTool
 from autogen_core import FunctionCall
 from autogen_core.model_context import UnboundedChatCompletionContext
 from autogen_core.models import (
@@ -22,8 +23,8 @@ from autogen_core.models import (
     RequestUsage,
     UserMessage,
 )
-from autogen_core.tools import FunctionTool, StaticWorkbench
-from scenario import Call, Driver, Functions, Script, halves, main
+from autogen_core.tools import FunctionTool, StaticStreamWorkbench, StaticWorkbench
+from scenario import Call, Driver, Functions, Script, functions, halves, main
 
 from pegboard import Board
 from pegboard.adapters.autogen import PegboardWorkbench, listed
@@ -129,4 +130,19 @@ class AutoGen(Driver):
         return await self.selector.reading(listed).select(self.schemas, [UserMessage(content=ask, source="user")])
 
 
-main(AutoGen)
+async def agent_as_tool(driver: AutoGen) -> dict[str, Any]:
+    """Who said something while an agent was at work whose tool is another agent."""
+    inner = AssistantAgent("expert", Scripted(Script(["It is paid."])))
+    context = UnboundedChatCompletionContext()
+    tools = [AgentTool(inner, return_value_as_last_message=True), *driver.tools(functions())]
+    workbench = PegboardWorkbench(StaticStreamWorkbench(tools), context, driver.selector)
+    script = Script([Call("expert", {"task": "Is it paid?"}), Call("delete_telescope"), "done"])
+    agent = AssistantAgent(
+        "office", Scripted(script), workbench=workbench, model_context=context, max_tool_iterations=6
+    )
+    events = [event async for event in agent.run_stream(task="Ask the expert: is the invoice paid?")]
+    said = [[event.source, event.content] for event in events if isinstance(event, TextMessage)]
+    return {"said": said, "results": script.results}
+
+
+main(AutoGen, agent_as_tool=agent_as_tool)

@@ -122,6 +122,15 @@ def test_openai_agents_make_an_approved_call_of_a_tool_that_a_search_had_found_b
     assert (found["asked"], found["ran"], found["said"]) == (1, ["translate_telescope"], "done")
 
 
+def test_autogens_agents_as_tools_are_heard_while_they_are_at_work() -> None:
+    found = part_of("autogen", "agent_as_tool")
+
+    assert ["expert", "It is paid."] in found["said"]
+    assert found["said"][-1] == ["office", "done"]
+    assert found["results"][0] == "It is paid."
+    assert "tool_not_available" in found["results"][-1]
+
+
 def test_smolagents_searches_belong_to_their_conversation() -> None:
     found = part_of("smolagents", "conversations")
 
