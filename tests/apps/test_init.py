@@ -143,6 +143,7 @@ def test_what_cannot_move_stays_with_its_reason(run_json: RunJson, put: Put) -> 
         text="npx x",
         signs={"url": "https://sign.example/mcp", "auth": {"CLIENT_ID": "c"}},
         wrapped={"command": "pegboard", "args": ["mcp", "--", "npx", "y"]},
+        broken={"url": "http://[::1/mcp"},
         moves={"command": "y"},
     )
     report = run_json("init", "--write")
@@ -161,6 +162,7 @@ def test_what_cannot_move_stays_with_its_reason(run_json: RunJson, put: Put) -> 
         "text": "not an object",
         "signs": "OAuth",
         "wrapped": "Pegboard itself",
+        "broken": "the url is malformed",
     }.items():
         assert reason in reasons[name]
 

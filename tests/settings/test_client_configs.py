@@ -172,6 +172,8 @@ def test_the_representation_of_an_expanded_server_holds_no_value_of_a_variable()
     [
         ({}, "needs either a command or a url"),
         ({"command": "x", "url": "https://host/"}, "needs either a command or a url"),
+        ({"url": "http://[::1/mcp"}, "the url is malformed"),
+        ({"url": "https://host:port/mcp"}, "the url is malformed"),
         ({"command": ["npx", "x"]}, "command: Input should be a valid string"),
         ("npx x", "is not an object"),
         (None, "is not an object"),
@@ -183,6 +185,12 @@ def test_an_entry_that_cannot_be_used_names_its_server_and_its_file(entry: objec
 
     assert "'notes' in 'somewhere/mcp.json'" in str(caught.value)
     assert problem in str(caught.value)
+
+
+def test_a_url_that_its_variables_make_malformed_has_no_credentials() -> None:
+    entry = spec(url="http://${HOST}/mcp", headers={"X-Region": "eu"})
+
+    assert not entry.expanded({"HOST": "[::1"}).has_credentials
 
 
 @pytest.mark.parametrize("document", [{}, {"mcpServers": None}, {"mcp": {}}, {"projects": {}}])

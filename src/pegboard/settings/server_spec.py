@@ -79,6 +79,8 @@ class ServerSpec(BaseModel):
     def _one_way_in(self) -> ServerSpec:
         if bool(self.command) == bool(self.url):
             raise ValueError("needs either a command or a url")
+        if self.url and "${" not in self.url and not _is_well_formed(self.url):
+            raise ValueError("the url is malformed")
         if self.url and self.sandbox:
             raise ValueError("a sandbox is for a server with a command")
         if self.command and self.oauth:
@@ -130,7 +132,10 @@ class ServerSpec(BaseModel):
     @property
     def has_credentials(self) -> bool:
         """Whether its headers or its URL contain a token or key, so that no sign-in is needed."""
-        url = urlsplit(VARIABLE.sub("", self.url or ""))
+        try:
+            url = urlsplit(VARIABLE.sub("", self.url or ""))
+        except ValueError:  # it is malformed once its variables are expanded
+            url = urlsplit("")
         names = [*self.headers, *(name for name, _ in parse_qsl(url.query, keep_blank_values=True))]
         return bool(url.password) or any(SECRET_NAME.search(name) for name in names)
 
@@ -265,6 +270,17 @@ def _header(line: str, flag: str) -> tuple[str, str] | None:
     if found is None or not (flag in HEADER_FLAGS or HEADER_NAME.fullmatch(found.group(1))):
         return None
     return found.group(), line[found.end() :]
+
+
+def _is_well_formed(url: str) -> bool:
+    """
+    >>> _is_well_formed("http://[::1]:80/mcp"), _is_well_formed("http://[::1/mcp"), _is_well_formed("http://host:one/")
+    (True, False, False)
+    """
+    try:
+        return urlsplit(url).port != 0
+    except ValueError:
+        return False
 
 
 def _hashed(value: object) -> str:
