@@ -51,6 +51,16 @@ def test_without_an_llm_summaries_are_by_rule_and_shorter(run_json: RunJson, too
     assert report["summaries"] == [{key: row[key] for key in ("server", "name", "summary")} for row in written]
 
 
+def test_half_a_surrogate_pair_in_a_description_stays_in_the_file(run_json: RunJson, machine: Path) -> None:
+    tools = machine / "tools.json"
+    tools.write_text(json.dumps({"tools": [{"name": "draw", "description": "Draws \ud83d faces.", "inputSchema": {}}]}))
+    [shown] = run_json("summarize", "--catalog", tools)["summaries"]
+    [written] = rows(machine / "summaries.jsonl")
+
+    assert "\ud83d" in written["summary"]
+    assert written["summary"] == shown["summary"]
+
+
 def test_a_dry_run_writes_nothing_and_asks_nobody(run_json: RunJson, tools: Path, config: Path, llm: Service) -> None:
     report = run_json("summarize", "--config", config, "--catalog", tools, "--dry-run")
 

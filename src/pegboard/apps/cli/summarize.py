@@ -254,7 +254,7 @@ def _others(known: Mapping[ToolId, Summary], catalog: Catalog) -> dict[ToolId, S
 def _write(path: Path, rows: Mapping[ToolId, Summary]) -> None:
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        draft.write_text(as_lines(rows.values()), "utf-8")
+        draft.write_text(as_lines(rows.values()), "utf-8", "backslashreplace")  # half a surrogate pair, as in JSON
         operating_system.replace_file(draft, path)
     except OSError as error:
         draft.unlink(missing_ok=True)
