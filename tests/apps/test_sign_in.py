@@ -6,6 +6,7 @@ import asyncio
 import json
 import subprocess
 import sys
+import threading
 import webbrowser
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -88,6 +89,24 @@ def test_a_sign_in_is_kept_shown_used_and_ended(
     everything = done.output + done.stderr + json.dumps(shown) + table.output + ended.output
     assert len(secrets) == 2
     assert not [secret for secret in secrets if secret in everything]
+
+
+def test_a_browser_in_the_terminal_need_not_be_closed(run: Run, config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    browser(monkeypatch)
+    answered, closed, gone = webbrowser.open, threading.Event(), threading.Event()
+
+    def opened(url: str) -> bool:
+        answered(url)
+        closed.wait(60)
+        gone.set()
+        return True
+
+    monkeypatch.setattr(webbrowser, "open", opened)
+    done = run("login", "signed", "--config", config)
+    was_open = not gone.is_set()
+    closed.set()
+    assert done.exit_code == 0, done.output
+    assert was_open
 
 
 @pytest.mark.requirement("023.login")

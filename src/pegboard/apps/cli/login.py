@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-import webbrowser
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
@@ -91,19 +90,12 @@ def login(
 
 def person(*, no_browser: bool) -> Person:
     """The one at the terminal. All that is said to them goes to stderr."""
+    from pegboard.apps.cli.browser import open_page
     from pegboard.apps.cli.terminal_input import lines
     from pegboard.upstreams.oauth.person import Person
 
-    opening: list[asyncio.Task[bool]] = []
-
     async def open_url(url: str) -> None:
-        """A browser in the foreground returns only when it is closed."""
-        if no_browser:
-            opened = False
-        else:
-            opening.append(asyncio.create_task(asyncio.to_thread(webbrowser.open, url)))
-            done, _ = await asyncio.wait(opening, timeout=OPEN_SECONDS)
-            opened = all(task.result() for task in done)
+        opened = not no_browser and await asyncio.to_thread(open_page, url, OPEN_SECONDS)
         say(f"{'Waiting for you in the browser. If no page has opened' if opened else 'To sign in'}, open\n{url}")
         if no_browser:
             say("If that browser is on another machine, paste the address at which it ends (http://127.0.0.1:…) here.")

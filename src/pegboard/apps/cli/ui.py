@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-import webbrowser
 from typing import Annotated
 
 import typer
 
 from pegboard.apps.cli import stderr_log
+from pegboard.apps.cli.browser import open_page
 from pegboard.apps.cli.event_loop import run
 from pegboard.apps.cli.options import Configs, Json, Verbose, examples
 
@@ -43,7 +43,7 @@ def ui(
         sys.stdout.write((json.dumps({"url": url}) if as_json else f"The dashboard is at {url}") + "\n")
         sys.stdout.flush()
         if opens:
-            webbrowser.open(url)
+            open_page(url, 0)
 
     stderr_log.set_level("WARNING")
     run(serve_dashboard(settings, started=started))
