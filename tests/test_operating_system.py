@@ -322,3 +322,17 @@ def test_a_process_apart_stays_in_the_session_in_which_its_priority_counts(
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, **options()) as process:
         assert os.getsid(process.pid) == os.getsid(0)
         assert os.getpgid(process.pid) == process.pid  # an interrupt is for the group in the foreground
+
+
+@pytest.mark.parametrize("allocates", [True, False])
+def test_a_file_that_is_extended_has_zeros_at_its_end(
+    allocates: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not allocates:
+        monkeypatch.delattr(os, "posix_fallocate", raising=False)
+    with (tmp_path / "vectors").open("w+b") as file:
+        file.write(b"ab")
+        file.flush()
+        operating_system.extend_file(file.fileno(), 4)
+        file.seek(0)
+        assert file.read() == b"ab\0\0"

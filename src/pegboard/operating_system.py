@@ -126,6 +126,16 @@ def replace_file(draft: Path, target: Path) -> None:
             return
 
 
+def extend_file(descriptor: int, size: int) -> None:
+    """Give a file this size, and room on the disk where the system can. On a disk that is full this is an OSError;
+    without room, writing to memory mapped to the file would kill the process."""
+    before = os.fstat(descriptor).st_size
+    if hasattr(os, "posix_fallocate") and size > before:
+        os.posix_fallocate(descriptor, before, size - before)
+    else:
+        os.ftruncate(descriptor, size)
+
+
 def mode_in_place_of(path: Path) -> int:
     """The mode of a file, or that which a new one would get: that of a draft which replaces it. Not for
     several threads."""

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import errno
+import os
+
 import numpy as np
 import pytest
 
 from pegboard import ToolId
 from pegboard.compose import default_parts
+from pegboard.errors import StoreError
 from pegboard.model import Floats
 from pegboard.protocols import Filter
 from pegboard.retrieval.index import bit_index, bit_lists
@@ -76,6 +80,25 @@ async def test_tools_that_come_and_go_leave_no_rows_behind() -> None:
     assert index.lists <= 3 * lists
     (everything,) = await index.search(rows[:1], 12_000)
     assert len(everything) == 2_000
+
+
+async def test_a_disk_that_is_full_is_an_error_and_what_was_there_is_still_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def full(_descriptor: int, _size: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    index, rows = CompressedIndex(D), clustered(4, 5_000)
+    await index.add(IDS[:1_000], rows[:1_000])
+    with monkeypatch.context() as patched:
+        patched.setattr(bit_index, "extend_file", full)
+        with pytest.raises(StoreError, match="no room"):
+            await index.add(IDS[1_000:5_000], rows[1_000:])
+    assert await index.ids() == set(IDS[:1_000])
+    assert [hits[0][0] for hits in await index.search(rows[:9], 1)] == IDS[:9]
+
+    await index.add(IDS[1_000:5_000], rows[1_000:])
+    assert [hits[0][0] for hits in await index.search(rows[-9:], 1)] == IDS[4_991:5_000]
 
 
 @pytest.mark.requirement("029.index")

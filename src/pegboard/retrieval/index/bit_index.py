@@ -19,7 +19,9 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from pegboard.errors import StoreError
 from pegboard.model import Floats, Mask, ToolId
+from pegboard.operating_system import extend_file
 from pegboard.protocols import Filter, Hits
 from pegboard.retrieval.index.bit_lists import BitLists, Rows, grown, lowest
 
@@ -287,12 +289,19 @@ class _Columns:
     def _room(self, length: int, dimensions: int) -> None:
         if length <= len(self.alive):
             return
-        if not self._bytes.shape[1]:
-            self._bytes = np.zeros((0, dimensions), np.int8)
+        before = self._bytes if self._bytes.shape[1] else np.zeros((0, dimensions), np.int8)
+        wider = grown(before, length)
+        size = wider.size * 4
+        try:
+            extend_file(self._file.fileno(), size)
+        except OSError as error:
+            raise StoreError(
+                f"There is no room for {size:,} bytes of vectors in {tempfile.gettempdir()}: {error.strerror}.",
+                remedy="Free some, or set TMPDIR to a folder on another disk.",
+            ) from error
+        self._bytes = wider
+        self.vectors = np.memmap(self._file, np.float32, "r+", shape=wider.shape)
         self.alive = grown(self.alive, length)
         self.server = grown(self.server, length)
         self.order = grown(self.order, length)
         self._scale = grown(self._scale, length)
-        self._bytes = grown(self._bytes, length)
-        self._file.truncate(self._bytes.size * 4)
-        self.vectors = np.memmap(self._file, np.float32, "r+", shape=self._bytes.shape)
