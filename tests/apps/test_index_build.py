@@ -49,6 +49,20 @@ def test_what_shards_hold_is_not_embedded_again(
     assert (found["texts_embedded"], len(encoder.encoded)) == (0, embedded)
 
 
+def test_shards_have_the_vectors_of_configured_aliases(
+    run_json: RunJson, tools: Path, encoder: FakeEncoder, tmp_path: Path
+) -> None:
+    config = tmp_path / "pegboard.toml"
+    first = json.loads(tools.read_text().splitlines()[0])
+    aliases = f'[aliases]\n"{first["server"]}/{first["name"]}" = ["borrow a book"]\n'
+    config.write_text(aliases)
+    run_json("index", "build", "--catalog", tools, "--config", config, "--out", tmp_path / "shards")
+    config.write_text('index_shards = ["shards"]\n' + aliases)
+
+    assert any("borrow a book" in text for text in encoder.encoded)
+    assert run_json("index", "--catalog", tools, "--config", config)["texts_embedded"] == 0
+
+
 @pytest.mark.requirement("scale.shards")
 def test_a_second_run_makes_nothing_and_a_changed_tool_only_its_shard(
     run_json: RunJson, tools: Path, encoder: FakeEncoder, tmp_path: Path

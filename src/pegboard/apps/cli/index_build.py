@@ -13,6 +13,7 @@ import typer
 from pegboard.apps.cli.options import Catalogs, Configs, Json, Verbose, examples
 from pegboard.apps.cli.output import plain, print_json, stdout
 from pegboard.apps.cli.tool_sources import load_some
+from pegboard.compose import as_configured, summaries
 from pegboard.compose.shard_jobs import build_index
 from pegboard.errors import PegboardError
 from pegboard.evaluation.progress_bar import bar
@@ -48,11 +49,12 @@ def build(
 
     started = time.perf_counter()
     configured = for_tools(config, catalog)
+    settings = configured.settings
     loaded = asyncio.run(load_some(configured, catalog or [], "to index"))
     with bar("indexing tools") as progress:
         manifest = build_index(
-            configured.settings,
-            loaded.catalog,
+            settings,
+            as_configured(summaries(settings).put_on(loaded.catalog), settings),
             out,
             engine=engine,
             workers=workers,
