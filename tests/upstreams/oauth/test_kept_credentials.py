@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gc
+import weakref
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
@@ -197,6 +199,23 @@ async def test_a_lock_that_cannot_be_written_ends_no_request_while_the_token_hol
     clock.advance(2)
     with pytest.raises(TokenNotRenewed):
         await begun(auth)
+
+
+def test_connections_share_their_tokens_until_the_servers_address_changes(
+    store: CredentialStore, clock: FakeClock
+) -> None:
+    sign_ins = SignIns(Settings(), clock)
+    sign_ins._store = store
+    before, after = (ServerSpec(name="signed", url=f"{URL}?version={number}") for number in range(2))
+    auth, anns = sign_ins.auth(before), sign_ins.auth(before, "ann")
+    assert auth is sign_ins.auth(before) is not anns
+
+    gone = weakref.ref(auth)
+    del auth
+    assert sign_ins.auth(after) is sign_ins.auth(after)
+    gc.collect()
+    assert gone() is None
+    assert sign_ins.auth(before, "ann") is anns
 
 
 @pytest.mark.parametrize("locked", [True, False], ids=["a sign-in", "a writer without the lock"])

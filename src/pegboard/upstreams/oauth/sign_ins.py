@@ -41,8 +41,8 @@ def may_sign_in(spec: ServerSpec) -> bool:
 
 
 class SignIns:
-    """Makes one `BearerAuth` or `ExchangedAuth` for each server, address and user, so that all their connections, also
-    later ones, share its tokens.
+    """Makes one `BearerAuth` or `ExchangedAuth` for each server and user, so that all their connections, also later
+    ones, share its tokens, until the server's address or its options for signing in are others.
 
     With ``local``, all clients are one person on this machine, who may sign in at a client's request.
     """
@@ -59,7 +59,8 @@ class SignIns:
         self._returns: BrowserReturns | None = None
         self._entries: dict[str, OAuthSettings] = {}
         """By server, so that all users' share one."""
-        self._auths: dict[tuple[CredentialKey, OAuthSettings], BearerAuth | ExchangedAuth] = {}
+        self._auths: dict[tuple[str, str], tuple[CredentialKey, OAuthSettings, BearerAuth | ExchangedAuth]] = {}
+        """By server and user: what it was made of, and itself."""
 
     @property
     def store(self) -> CredentialStore:
@@ -100,18 +101,19 @@ class SignIns:
         self._names.pop(user, None)
         if self._subjects is not None:
             self._subjects.forget(user)
-        self._auths = {known: auth for known, auth in self._auths.items() if known[0].user != user}
+        self._auths = {known: each for known, each in self._auths.items() if known[1] != user}
 
     def auth(self, spec: ServerSpec, user: str = "") -> BearerAuth | ExchangedAuth | None:
         """For an `expanded` spec; None if the server needs no sign-in."""
         if not may_sign_in(spec):
             return None
         key, oauth = credential_key(spec, user), spec.oauth or OAuthSettings()
-        if (key, oauth) not in self._auths:
-            known = self._entries.get(spec.name)
-            oauth = self._entries[spec.name] = known if known == oauth else oauth
-            self._auths[key, oauth] = self._made(key, oauth)
-        return self._auths[key, oauth]
+        known = self._auths.get((key.server, user))
+        if known is None or known[:2] != (key, oauth):
+            entry = self._entries.get(spec.name)
+            oauth = self._entries[spec.name] = entry if entry == oauth else oauth
+            known = self._auths[key.server, user] = key, oauth, self._made(key, oauth)
+        return known[2]
 
     def _made(self, key: CredentialKey, oauth: OAuthSettings) -> BearerAuth | ExchangedAuth:
         if oauth.exchanges:
@@ -148,6 +150,6 @@ class SignIns:
         """This process has stored other credentials."""
         from pegboard.upstreams.oauth.bearer_auth import BearerAuth
 
-        for (known, _), auth in self._auths.items():
+        for known, _, auth in self._auths.values():
             if known == key and isinstance(auth, BearerAuth):
                 auth.tell()
