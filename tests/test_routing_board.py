@@ -53,6 +53,26 @@ async def test_of_a_long_search_only_its_start_and_its_end_are_read(
     assert (found.tools or found.nearest)[0].tool.name == "create_issue"
 
 
+async def test_a_search_is_corrected_to_words_of_the_tools_that_its_caller_may_see(board_of: BoardOf) -> None:
+    def servers(*names: str) -> Catalog:
+        tools = {"pay": "list_severances", "code": "list_branches"}
+        return Catalog.build((Server(name=ServerName(name)), [fake_tool(tools[name], server=name)]) for name in names)
+
+    board = board_of(servers("code", "pay"), rules=[{"tools": "pay/*", "scope": "staff"}])
+    without = board_of(servers("code"))
+
+    async def corrected(asked: RoutingBoard, query: str, *scopes: str) -> str:
+        found = await found_tools(
+            asked, await asked.search_index(), lambda text: replace(Turn.ask(text), scopes=frozenset(scopes)), query
+        )
+        return found.query
+
+    for query in ("list sevrances", "list severanches", "list branchs", "severances of branchs"):
+        assert await corrected(board, query) == await corrected(without, query)
+    assert await corrected(board, "list sevrances", "staff") == "list severances"
+    assert await corrected(board, "list sevrances") == "list sevrances"
+
+
 @pytest.mark.requirement("002.always-available")
 async def test_always_available_tools_are_active_at_every_turn_and_take_no_place(
     town: Catalog, board_of: BoardOf

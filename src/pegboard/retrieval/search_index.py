@@ -14,6 +14,7 @@ from typing import Literal
 from pegboard.model import Candidate, Server, Tool, ToolId
 from pegboard.retrieval.catalog_words import CatalogWords
 from pegboard.retrieval.exact_names import NAMED
+from pegboard.retrieval.index_thread import on_index_thread
 from pegboard.retrieval.intents import clauses
 from pegboard.retrieval.named_servers import NamedServers
 from pegboard.retrieval.no_match import NoMatch, shipped
@@ -34,6 +35,9 @@ HIGH, SOME = 0.5, 0.15
 FAINT, FAINT_IF_COMMON = 0.01, 0.2
 """A named server's tools come first if the best has this share of the best score of all; more if the name is an
 ordinary word, such as `memory`."""
+
+MOST_SPELLERS = 16
+"""Sets of hidden tools, without whose words queries are corrected, that are kept."""
 
 
 class SearchIndex:
@@ -62,10 +66,27 @@ class SearchIndex:
             gone, new = ([tool for tool in each if id(tool) not in stay] for each in (gone, new))
             self._speller, self._words = before._speller.changed(gone, new), before._words.changed(gone, new, servers)
         self._servers = NamedServers(tools)
+        self._spellers: dict[frozenset[ToolId], Speller] = {}
+        """By the tools that are hidden from their callers."""
 
     def corrected(self, query: str) -> str:
         """The query with misspelt words corrected to words of the catalog."""
         return self._speller.corrected(query)
+
+    async def corrected_for(self, query: str, seen: frozenset[ToolId]) -> str:
+        """The query, corrected to words of the tools that a caller may see alone: what others are about is no matter of
+        theirs."""
+        hidden = frozenset(self._tools.keys() - seen)
+        if not hidden:
+            return self.corrected(query)
+        speller = self._spellers.get(hidden)
+        if speller is None:
+            gone = [self._tools[tool] for tool in hidden]
+            speller = await on_index_thread(len(gone), lambda: self._speller.changed(gone, ()))
+            while len(self._spellers) >= MOST_SPELLERS:
+                self._spellers.pop(next(iter(self._spellers)), None)
+            self._spellers[hidden] = speller
+        return speller.corrected(query)
 
     def named(self, query: str) -> frozenset[ToolId]:
         """The tools of the servers and products that the query names."""
