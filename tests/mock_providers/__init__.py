@@ -51,7 +51,7 @@ class Received:
 @dataclass
 class MockProviders:
     """An ASGI application; ``refused`` tells what was wrong with requests that got a 400. ``model`` says what it
-    answers, where there is one."""
+    answers, where there is one; any request that asks no model is answered with ``status``."""
 
     received: list[Received] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
@@ -59,6 +59,7 @@ class MockProviders:
     stored: dict[str, list[Any]] = field(default_factory=dict)
     """The items of conversations, by the id of a stored answer of a scripted model."""
     model: Model | None = None
+    status: int = 200
 
     @property
     def last(self) -> Received:
@@ -76,7 +77,7 @@ class MockProviders:
             Received(method=scope["method"], target=raw.decode(), headers=list(scope["headers"]), body=body)
         )
         codec = codec_for(scope["path"]) if scope["method"] == "POST" else None
-        reply = Reply(document=MODELS) if codec is None else self._answer(codec.name, scope, body)
+        reply = Reply(document=MODELS, status=self.status) if codec is None else self._answer(codec.name, scope, body)
         await reply.send(send)
 
     def _answer(self, format_: str, scope: Scope, body: bytes) -> Reply:

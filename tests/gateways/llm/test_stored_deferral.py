@@ -226,11 +226,36 @@ def test_an_answer_is_asked_for_and_deleted_under_the_id_by_which_the_provider_e
 
         asked = [(received.method, received.target) for received in doors.mock.received[-4:]]
         assert asked == [
-            ("GET", f"/v1/responses/{last}"),
             ("GET", f"/v1/responses/{last}/input_items"),
             ("DELETE", f"/v1/responses/{last}"),
+            ("DELETE", f"/v1/responses/{response.id}"),
             ("GET", f"/v1/responses/{response.id}"),
         ]
+
+
+@pytest.mark.requirement("openai.stored-answers")
+@streamed
+def test_with_an_answer_go_those_before_it_that_only_searched_once_it_is_deleted(streams: bool) -> None:
+    """The client, which knows one id, asks another gateway than the one that searched."""
+    with opened(DEFER, DEFER) as doors:
+        talk = Talk(doors, streams=streams, model=TALKS)
+        response = talk.answer([{"role": "user", "content": hints("renew_loan")}])
+        first, last = [*doors.mock.stored]
+        assert response.id == (first if streams else last)
+
+        def asked(method: str) -> list[tuple[int, str, str]]:
+            doors.mock.forget()
+            base = f"http://{doors.addresses[1]}/openai/v1"
+            with httpx2.Client(base_url=base, headers={"authorization": "Bearer sk-mine"}, trust_env=False) as client:
+                status = client.request(method, f"/responses/{response.id}").status_code
+            return [(status, each.method, each.target.removeprefix("/v1/responses/")) for each in doors.mock.received]
+
+        doors.mock.status = 503
+        assert asked("DELETE") == [(503, "DELETE", last)]
+        assert asked("GET") == [(503, "GET", last)]
+        doors.mock.status = 200
+        assert asked("DELETE") == [(200, "DELETE", last), (200, "DELETE", first)]
+        assert asked("GET") == [(200, "GET", response.id)]
 
 
 @pytest.mark.requirement("openai.stored-answers")

@@ -29,13 +29,15 @@ T = TypeVar("T")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptAnswer:
     """The ``last`` id under which the provider's history ends, the conversation's id, the names of the tools that were
-    called, what our searches left in the history, and the calls that it leaves open."""
+    called, what our searches left in the history, the calls that it leaves open, and the ids of answers before it that
+    led to searches."""
 
     last: str
     conversation: str
     called: frozenset[str]
     kept: KeptSearches | None
     left_open: tuple[OpenCall, ...] = ()
+    earlier: tuple[str, ...] = ()
 
 
 class AnswerStore:
@@ -65,6 +67,7 @@ class AnswerStore:
             called=sorted(answer.called),
             loaded=None if kept is None else sorted(kept.loaded),
             left_open=[_written(call) for call in answer.left_open],
+            earlier=[*answer.earlier],
         )
         session = Session(id=_key(owner, id_), client=state)
         try:
@@ -90,6 +93,7 @@ def _answer(session: Session) -> KeptAnswer | None:
         called=frozenset(_texts(fields.get("called"))),
         kept=KeptSearches(loaded=frozenset(_texts(loaded))) if isinstance(loaded, list) else None,
         left_open=tuple(_open_call(each) for each in objects_of(fields.get("left_open"))),
+        earlier=tuple(_texts(fields.get("earlier"))),
     )
 
 

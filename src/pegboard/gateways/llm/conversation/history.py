@@ -170,6 +170,7 @@ class ProviderHistories:
         self._answers = answers
         self._known = OwnerCache[tuple[str, str], ProviderHistory](capacity, clock.monotonic)
         self._last = OwnerCache[tuple[str, str], str](capacity, clock.monotonic)
+        self._earlier = OwnerCache[tuple[str, str], tuple[str, ...]](capacity, clock.monotonic)
         self._calls = OwnerCache[tuple[str, str], str](capacity, clock.monotonic)
 
     def resumed(self, owner: str, request: LlmRequest) -> LlmRequest:
@@ -191,8 +192,7 @@ class ProviderHistories:
             return
         found = await self._answers.load(owner, id_)
         if found is not None:
-            if found.last != id_:
-                self.ended(owner, [id_], found.last, caller)
+            self.ended(owner, found.earlier or [id_], found.last, caller)
             history = ProviderHistory(
                 messages=(ANSWERED,),
                 called=found.called,
@@ -214,19 +214,28 @@ class ProviderHistories:
             called=history.called,
             kept=history.kept,
             left_open=history.left_open,
+            earlier=others,
         )
         await self._answers.save(owner, (id_, *others), answer, key)
 
     async def forget(self, owner: str, id_: str) -> None:
-        """Forget an answer that the client deletes."""
-        self._known.remove((owner, self.last_of(owner, id_) or id_))
-        self._last.remove((owner, id_))
-        if self._answers is not None:
-            await self._answers.forget(owner, id_)
+        """Forget an answer that the client has deleted, under each of its ids."""
+        last = self.last_of(owner, id_) or id_
+        ids = dict.fromkeys((*self.earlier(owner, last), last))
+        self._known.remove((owner, last))
+        self._earlier.remove((owner, last))
+        for each in ids:
+            self._last.remove((owner, each))
+            if self._answers is not None:
+                await self._answers.forget(owner, each)
 
     def last_of(self, owner: str, id_: str | None) -> str:
         """The id of the answer that ended the searches begun in this one; empty if it began none."""
         return "" if id_ is None else self._last.get((owner, id_)) or ""
+
+    def earlier(self, owner: str, last: str) -> tuple[str, ...]:
+        """The ids of the answers that began searches which this one ended, as far as they are known."""
+        return self._earlier.get((owner, last)) or ()
 
     def left_open(self, owner: str, id_: str) -> tuple[OpenCall, ...]:
         """The calls of this answer whose results are missing in the provider's history."""
@@ -238,8 +247,11 @@ class ProviderHistories:
 
         A stream has told the client the id of an earlier one, and the provider's history of that lacks the results.
         """
-        for id_ in earlier:
+        ids = tuple(id_ for id_ in earlier if id_ != last)
+        for id_ in ids:
             self._last.put(caller or owner, (owner, id_), last)
+        if ids:
+            self._earlier.put(caller or owner, (owner, last), ids)
 
     def called(self, owner: str, calls: Mapping[str, str], caller: str = "") -> None:
         """Record the names of the calls of an answer that the provider keeps, by their ids."""

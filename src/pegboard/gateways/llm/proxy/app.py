@@ -6,6 +6,7 @@ request ─► target ─► key ─► body ─► filtered? ─► provider �
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, nullcontext
 from dataclasses import replace
@@ -16,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 from pegboard.call_charges import CallCharges
 from pegboard.caller_limits import ANYONE, LimitedCaller, RateLimiter
 from pegboard.catalog import BpeCounter
-from pegboard.errors import PegboardError
+from pegboard.errors import PegboardError, UpstreamError
 from pegboard.gateways.llm.conversation.history import ProviderHistories
 from pegboard.gateways.llm.formats.protocol import Codec
 from pegboard.gateways.llm.formats.registry import codec_for, condensing_codec, generic_codecs, history_of, provider_of
@@ -62,6 +63,8 @@ from pegboard.settings.llm import LlmSettings
 from pegboard.settings.result_settings import ResultSettings
 from pegboard.stores import MemoryRates
 from pegboard.telemetry.audit_log import AuditLog
+
+LOGGER = logging.getLogger(__name__)
 
 
 class LlmApp:
@@ -190,10 +193,9 @@ class LlmApp:
             return target
         histories = self._histories(context)
         await histories.recall(context.owner, asked, context.key or "")
-        last = histories.last_of(context.owner, asked)
-        if method == "DELETE":
-            await histories.forget(context.owner, asked)
-        return replace(target, path=renamed_path(target.path, asked, last)) if last else target
+        last = histories.last_of(context.owner, asked) or asked
+        context.deletes = last if method == "DELETE" and target.path.rstrip("/").endswith(asked) else ""
+        return replace(target, path=renamed_path(target.path, asked, last)) if last != asked else target
 
     async def _unfiltered(
         self, context: RequestContext, scope: Scope, parsed: RequestHeaders, reader: RequestReader, share: MemoryShare
@@ -310,6 +312,8 @@ class LlmApp:
         sent = self._clock.monotonic()
         async with context.target.upstream.send(method, context.target.whole, headers, body) as answer:
             context.status = answer.status
+            if context.deletes and _is_gone(answer.status):
+                await self._deleted(context, headers)
             observer = ResponseObserver(codec, answer)
             await writer.begin(answer.status, [*answer.headers, *self._said(context, context.known)])
             try:
@@ -327,6 +331,22 @@ class LlmApp:
         context.called, context.answer, context.ended = tuple(observer.called), observer.id, True
         if codec is not None:
             self._remember(context, codec, observer.id, observer.called, observer.calls)
+
+    async def _deleted(self, context: RequestContext, headers: Headers) -> None:
+        """After the provider has deleted an answer: delete those before it that only searched, of which the client does
+        not know, and forget it."""
+        upstream, path, last = context.target.upstream, context.target.path, context.deletes
+        histories = self._histories(context)
+        for earlier in histories.earlier(context.owner, last):
+            target = replace(context.target, path=renamed_path(path, last, earlier))
+            try:
+                async with upstream.send("DELETE", target.whole, headers, None) as answer:
+                    status = answer.status
+            except UpstreamError as error:
+                status = error.http_status
+            if not _is_gone(status):
+                LOGGER.warning("%s kept an answer that led to a deleted one: status %s", upstream.name, status)
+        await histories.forget(context.owner, last)
 
     def _histories(self, context: RequestContext) -> ProviderHistories:
         return self._filters[context.target.upstream.name].histories
@@ -395,6 +415,11 @@ class LlmApp:
 
     def _since(self, started: float) -> float:
         return (self._clock.monotonic() - started) * 1000
+
+
+def _is_gone(status: int) -> bool:
+    """Whether what was to be deleted is not there any more."""
+    return status < HTTPStatus.BAD_REQUEST or status == HTTPStatus.NOT_FOUND
 
 
 def _caller(context: RequestContext, scope: Scope) -> str:

@@ -64,6 +64,8 @@ class RequestContext:
     budget: str = ""
     """`warn` if a budget is nearly used up."""
     answer: str = ""
+    deletes: str = ""
+    """The provider's id of the answer that the client deletes."""
     ended: bool = False
     refused: str = ""
     """The code of the gateway's own error, if that was the answer."""
