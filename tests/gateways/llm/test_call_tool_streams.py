@@ -20,6 +20,7 @@ from one_tool_models import OWN, by
 from pegboard.catalog import BpeCounter
 from pegboard.gateways.event_stream import EventLines
 from pegboard.gateways.llm.call_tool.exchange import CallToolGate, CallToolSearchCodec
+from pegboard.gateways.llm.formats.streams import named_event
 from pegboard.gateways.llm.formats.tool_search import Document, FunctionCall, SearchExchange
 from pegboard.gateways.llm.tool_results.result_reads import ResultReads
 from pegboard.results.shape import ShapePolicy
@@ -229,7 +230,9 @@ def test_no_object_is_made_of_numbers_that_are_none_of_json(name: str, number: s
 
     assert meant is not None
     assert "arguments: not a JSON object" in asyncio.run(format_.answer(FunctionCall(name=OWN), meant))
-    assert [call.arguments for call in TOOL_SEARCH[name].calls(merged)] == ["{}"]
+    written = f'{{"x": {number}}}'
+    expected = json.dumps({"INVALID_JSON": written}) if name == "gemini" else written
+    assert [call.arguments for call in TOOL_SEARCH[name].calls(merged)] == [expected]
     assert json.dumps(merged, allow_nan=False)
 
 
@@ -239,7 +242,33 @@ def test_nor_is_one_for_a_further_request(number: str) -> None:
 
     document = whole("anthropic", b"".join(streamed("anthropic", says)))
 
-    assert document["content"][-1]["input"] == {}
+    assert document["content"][-1]["input"] == {"INVALID_JSON": json.dumps({"x": float(number)})}
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('{"name": "beta", "arguments": {"what": "a "quote" in it"}}', "arguments: not a JSON object"),
+        ('{"name": "beta" "arguments": {}}', "no valid JSON object"),
+        ("[1]", "no valid JSON object"),
+    ],
+)
+def test_the_model_is_told_that_what_it_streamed_is_no_json(text: str, told: str) -> None:
+    events = streamed("anthropic", Says(calls=[NAMELESS]))
+    delta = {"type": "input_json_delta", "partial_json": text}
+    first = next(place for place, event in enumerate(events) if b"partial_json" in event)
+    events[first] = named_event({"type": "content_block_delta", "index": 0, "delta": delta})
+    stream = b"".join(event for place, event in enumerate(events) if place <= first or b"partial_json" not in event)
+    format_ = format_of("anthropic")
+
+    document = whole("anthropic", stream)
+    [(call, meant)] = format_.waiting(document)
+    answer = asyncio.run(format_.answer(call, meant))
+    exchange = SearchExchange(answer=document, results=[(call, answer)])
+    body = json.loads(format_.continued(b'{"messages":[]}', [exchange]))
+
+    assert told in answer
+    assert body["messages"][0]["content"][-1]["input"] == {"INVALID_JSON": text}
 
 
 @no_json

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Sequence
 from itertools import pairwise
@@ -33,6 +34,7 @@ from pegboard.events import ModelRequestServed
 from pegboard.gateways.event_stream import EventLines
 from pegboard.gateways.llm.call_tool.exchange import CallToolGate, CallToolSearchCodec
 from pegboard.gateways.llm.formats.bedrock.event_frames import EventFrames, event_frame, exception_frame
+from pegboard.gateways.llm.formats.bedrock.tool_search import call_frames
 from pegboard.gateways.llm.formats.call_tool import CallTool, CallToolCodec
 from pegboard.gateways.llm.formats.registry import call_tool_of, tool_search_of
 from pegboard.gateways.llm.formats.streams import named_event
@@ -485,8 +487,35 @@ def test_no_object_of_converse_is_made_of_numbers_that_are_none_of_json(number: 
         b'{"messages":[]}', [SearchExchange(answer=joiner.close() or {}, results=[])]
     )
 
-    assert [block["toolUse"]["input"] for block in merged["output"]["message"]["content"]] == [{}]
-    assert json.loads(again)["messages"][0]["content"][0]["toolUse"]["input"] == {}
+    [block] = merged["output"]["message"]["content"]
+    assert block["toolUse"]["input"] == {"INVALID_JSON": f'{{"x": {number}}}'}
+    sent = json.loads(again)["messages"][0]["content"][0]["toolUse"]["input"]
+    assert sent == {"INVALID_JSON": json.dumps({"x": float(number)})}
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('{"name": "renew_loan", "arguments": {"what": "a "quote" in it"}}', "arguments: not a JSON object"),
+        ('{"name": "renew_loan" "arguments": {}}', "no valid JSON object"),
+    ],
+)
+def test_the_model_is_told_that_what_it_streamed_by_converse_is_no_json(text: str, told: str) -> None:
+    gate = CallToolGate(own="call_tool", callable={LOAN[0]: [fake_tool(LOAN[0])]}, shown={LOAN[0]})
+    format_ = CallToolSearchCodec(search_codec("bedrock"), call_codec("bedrock"), gate, offered=b"[]")
+    joiner = search_codec("bedrock").joiner()
+    joiner.begin(lambda _: True)
+    use = {"toolUseId": "t1", "name": "call_tool"}
+    joiner.feed(b"".join(call_frames(0, use, text)) + frame("messageStop", {"stopReason": "tool_use"}))
+    answer = joiner.close()
+    assert answer is not None
+
+    [(call, meant)] = format_.waiting(answer)
+    result = asyncio.run(format_.answer(call, meant))
+    again = json.loads(format_.continued(b'{"messages":[]}', [SearchExchange(answer=answer, results=[(call, result)])]))
+
+    assert told in result
+    assert again["messages"][0]["content"][0]["toolUse"]["input"] == {"INVALID_JSON": text}
 
 
 @providers

@@ -10,7 +10,7 @@ from pegboard.errors import ArgumentsInvalid
 from pegboard.gateways.llm.call_tool import prompts
 from pegboard.gateways.llm.formats.call_tool import CallToolCodec, Translator
 from pegboard.gateways.llm.formats.call_translation import Reader, TranslatedCall, unwrapped
-from pegboard.gateways.llm.formats.edits import strictly_loaded
+from pegboard.gateways.llm.formats.edits import loaded, strictly_loaded
 from pegboard.gateways.llm.formats.protocol import LlmRequest
 from pegboard.gateways.llm.formats.tool_search import (
     MOST_ROUNDS,
@@ -133,6 +133,8 @@ class CallToolSearchCodec:
             return await self.reads.answer(call.name, call.arguments)
         if self.reads is not None and meant is not None and self.is_read(meant.name):
             return await self.reads.answer(meant.name, meant.arguments)
+        if meant is None and loaded(call.arguments) is None:
+            return prompts.not_json(call.name)
         return self._gate.answer(meant)
 
     def only_reads(self, waiting: Sequence[Waiting]) -> bool:

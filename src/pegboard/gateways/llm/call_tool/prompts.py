@@ -47,6 +47,12 @@ def without_name(own: str) -> str:
     return compact_json({"error": "tool_not_named", "message": note})
 
 
+def not_json(own: str) -> str:
+    """The answer to a call whose input cannot be read."""
+    note = f"No tool was called: the input of {own} is no valid JSON object. Correct it and call {own} again."
+    return compact_json({"error": "input_not_json", "message": note})
+
+
 def not_fitting(tools: Iterable[Tool], problems: Sequence[str]) -> str:
     """The answer to a call whose arguments do not fit: the definition."""
     note = "The call was not made because its arguments do not fit. Here is the tool's definition: call it again."

@@ -19,6 +19,7 @@ SEARCH_TOOLS = 64
 """Search tools whose JSON is remembered: a conversation's requests have the same, mostly."""
 MOST_REMEMBERED = 32 * 1024
 """The most characters of the description of each."""
+NO_JSON = "INVALID_JSON"
 WHITESPACE = b" \t\r\n"
 APART = "\n\n"
 """Separates the model's text before a search from that after it, if the format has one text for both."""
@@ -42,6 +43,19 @@ def strictly_loaded(text: str) -> Document | None:
     JSON again (RFC 8259, section 6).
     """
     return _object_in(text, parse_constant=_finite, parse_float=_finite)
+
+
+def input_of(text: str) -> Document:
+    """The input of a call, in formats that have it as an object. Text that is none stands in a field of its own, as
+    Anthropic advises (Fine-grained tool streaming, Handling invalid JSON)."""
+    given = strictly_loaded(text) if text else {}
+    return {NO_JSON: text} if given is None else given
+
+
+def arguments_in(given: object) -> str:
+    """What the model wrote as the input of a call, of which `input_of` made an object."""
+    text = given.get(NO_JSON) if isinstance(given, dict) and len(given) == 1 else None
+    return text if isinstance(text, str) else json.dumps(given)
 
 
 def fields_of(body: bytes) -> tuple[bytes, dict[str, Member]]:

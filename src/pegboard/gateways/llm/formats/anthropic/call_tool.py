@@ -8,7 +8,7 @@ from typing import Any
 from pegboard.gateways.llm.formats.anthropic.tool_search import renumbered
 from pegboard.gateways.llm.formats.call_tool import CallTool, Spot, Translator, unfit
 from pegboard.gateways.llm.formats.call_translation import Reader, wrapped_object
-from pegboard.gateways.llm.formats.edits import strictly_loaded, written
+from pegboard.gateways.llm.formats.edits import arguments_in, input_of, written
 from pegboard.gateways.llm.formats.insertion import array_edits, begins, call_edits, member, objects, spot_in, value
 from pegboard.gateways.llm.formats.json_reader import object_of, objects_of, place_of, text_of
 from pegboard.gateways.llm.formats.json_spans import Edit
@@ -109,7 +109,7 @@ class MessagesCallTool:
 def _block(block: Mapping[str, Any], reader: Reader) -> Mapping[str, Any] | None:
     if block.get("type") != "tool_use" or block.get("name") != reader.own:
         return block
-    native = reader.native(written(block.get("input")).decode())
+    native = reader.native(arguments_in(block.get("input")))
     if native is None:
         return None if reader.drops else block
-    return {**block, "name": native.name, "input": strictly_loaded(native.arguments) or {}}
+    return {**block, "name": native.name, "input": input_of(native.arguments)}

@@ -10,10 +10,11 @@ from typing import Any
 
 from pegboard.gateways.llm.formats.edits import (
     appended,
+    arguments_in,
     fields_of,
+    input_of,
     loaded,
     search_function,
-    strictly_loaded,
     summed,
     with_value,
     written,
@@ -127,7 +128,7 @@ class MessagesJoiner:
         if block is None:
             return raw
         if event["type"] == "content_block_stop" and block.input:
-            block.whole["input"] = strictly_loaded(block.input) or {}
+            block.whole["input"] = input_of(block.input)
         elif event["type"] == "content_block_delta":
             self._round.is_known = add(block, object_of(event.get("delta"))) and self._round.is_known
         return b"" if block.place is None else renumbered(raw, event, block.place)
@@ -198,7 +199,7 @@ class MessagesToolSearch:
 
 def asked(block: Mapping[str, Any]) -> FunctionCall:
     return FunctionCall(
-        name=text_of(block.get("name")), arguments=json.dumps(block.get("input")), id=text_of(block.get("id"))
+        name=text_of(block.get("name")), arguments=arguments_in(block.get("input")), id=text_of(block.get("id"))
     )
 
 

@@ -10,7 +10,7 @@ from pegboard.gateways.llm.formats.bedrock.request import CONFIG, ConverseTools
 from pegboard.gateways.llm.formats.bedrock.tool_search import INDEX, blocks_of, call_frames
 from pegboard.gateways.llm.formats.call_tool import UNFIT_WORDS, CallTool, Spot, Translator
 from pegboard.gateways.llm.formats.call_translation import Reader, wrapped_object
-from pegboard.gateways.llm.formats.edits import strictly_loaded, written
+from pegboard.gateways.llm.formats.edits import arguments_in, input_of, written
 from pegboard.gateways.llm.formats.insertion import (
     Fields,
     before_part,
@@ -153,7 +153,7 @@ def _native(block: Mapping[str, Any], reader: Reader) -> Mapping[str, Any] | Non
     use = object_of(block.get("toolUse"))
     if "toolUse" not in block or use.get("name") != reader.own:
         return block
-    native = reader.native(written(use.get("input")).decode())
+    native = reader.native(arguments_in(use.get("input")))
     if native is None:
         return None if reader.drops else block
-    return {**block, "toolUse": {**use, "name": native.name, "input": strictly_loaded(native.arguments) or {}}}
+    return {**block, "toolUse": {**use, "name": native.name, "input": input_of(native.arguments)}}

@@ -5,7 +5,6 @@ Streams are frames (`event_frames.py`) whose payloads are the events of Converse
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
@@ -14,10 +13,11 @@ from typing import Any
 from pegboard.gateways.llm.formats.bedrock.event_frames import EventFrames, Frame, event_frame, exception_frame
 from pegboard.gateways.llm.formats.edits import (
     appended,
+    arguments_in,
     fields_of,
+    input_of,
     loaded,
     schema,
-    strictly_loaded,
     summed,
     with_member,
     written,
@@ -199,7 +199,7 @@ def is_call(block: Mapping[str, Any]) -> bool:
 
 def asked(use: Mapping[str, Any]) -> FunctionCall:
     return FunctionCall(
-        name=text_of(use.get("name")), arguments=json.dumps(use.get("input")), id=text_of(use.get("toolUseId"))
+        name=text_of(use.get("name")), arguments=arguments_in(use.get("input")), id=text_of(use.get("toolUseId"))
     )
 
 
@@ -258,7 +258,7 @@ def _whole(block: ConverseBlock) -> Mapping[str, Any]:
         return {"citationsContent": said}
     if "toolUse" not in block.whole:
         return block.whole
-    return {"toolUse": {**object_of(block.whole["toolUse"]), "input": strictly_loaded(block.input) or {}}}
+    return {"toolUse": {**object_of(block.whole["toolUse"]), "input": input_of(block.input)}}
 
 
 def _message(answer: Document) -> Mapping[str, Any]:

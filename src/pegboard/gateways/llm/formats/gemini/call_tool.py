@@ -12,7 +12,7 @@ from typing import Any
 
 from pegboard.gateways.llm.formats.call_tool import CallTool, Spot, Translator
 from pegboard.gateways.llm.formats.call_translation import Reader, wrapped_in_text
-from pegboard.gateways.llm.formats.edits import strictly_loaded, written
+from pegboard.gateways.llm.formats.edits import input_of, written
 from pegboard.gateways.llm.formats.gemini.parts import (
     Part,
     call_in,
@@ -156,5 +156,5 @@ def _native(part: Part, reader: Reader) -> Part | None:
     native = reader.native(call.arguments)
     if native is None:
         return None if reader.drops else part
-    said = {**object_of(part["functionCall"]), "name": native.name, "args": strictly_loaded(native.arguments) or {}}
+    said = {**object_of(part["functionCall"]), "name": native.name, "args": input_of(native.arguments)}
     return {**part, "functionCall": said}
