@@ -20,6 +20,7 @@ from one_tool_models import OWN, by
 from pegboard.catalog import BpeCounter
 from pegboard.gateways.event_stream import EventLines
 from pegboard.gateways.llm.call_tool.exchange import CallToolGate, CallToolSearchCodec
+from pegboard.gateways.llm.formats.edits import written
 from pegboard.gateways.llm.formats.streams import named_event
 from pegboard.gateways.llm.formats.tool_search import Document, FunctionCall, SearchExchange
 from pegboard.gateways.llm.tool_results.result_reads import ResultReads
@@ -230,8 +231,8 @@ def test_no_object_is_made_of_numbers_that_are_none_of_json(name: str, number: s
 
     assert meant is not None
     assert "arguments: not a JSON object" in asyncio.run(format_.answer(FunctionCall(name=OWN), meant))
-    written = f'{{"x": {number}}}'
-    expected = json.dumps({"INVALID_JSON": written}) if name == "gemini" else written
+    text = f'{{"x": {number}}}'
+    expected = json.dumps({"INVALID_JSON": text}) if name == "gemini" else text
     assert [call.arguments for call in TOOL_SEARCH[name].calls(merged)] == [expected]
     assert json.dumps(merged, allow_nan=False)
 
@@ -269,6 +270,20 @@ def test_the_model_is_told_that_what_it_streamed_is_no_json(text: str, told: str
 
     assert told in answer
     assert body["messages"][0]["content"][-1]["input"] == {"INVALID_JSON": text}
+
+
+@pytest.mark.parametrize("name", ["anthropic", "gemini"])
+def test_a_number_that_python_cannot_hold_is_one_of_json_in_what_is_written_again(name: str) -> None:
+    calls = [Calls(tool="search", arguments={"x": [float("inf"), -float("inf")], "Infinity": 'an "Infinity"'})]
+    document = said(name, Says(calls=calls), streams=False).document
+    exchange = SearchExchange(answer=document, results=[(FunctionCall(name="search", id="c"), "nothing")])
+
+    body = TOOL_SEARCH[name].continued(b'{"messages":[],"contents":[]}', [exchange])
+    merged = TOOL_SEARCH[name].merged([document, document], lambda _: False)
+
+    for sent in (body, written(merged)):
+        assert b'{"x":[1e999,-1e999],"Infinity":"an \\"Infinity\\""}' in sent
+        json.loads(sent, parse_constant=pytest.fail)
 
 
 @no_json

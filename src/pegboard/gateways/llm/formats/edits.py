@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -20,14 +21,24 @@ SEARCH_TOOLS = 64
 MOST_REMEMBERED = 32 * 1024
 """The most characters of the description of each."""
 NO_JSON = "INVALID_JSON"
+INFINITE, TOO_LARGE = "Infinity", "1e999"
+"""How Python writes a number that it cannot hold, which is no JSON, and how to write one (RFC 8259, section 6)."""
+STRING_OR_INFINITE = re.compile(rf'"[^"\\]*(?:\\.[^"\\]*)*"|{INFINITE}')
 WHITESPACE = b" \t\r\n"
 APART = "\n\n"
 """Separates the model's text before a search from that after it, if the format has one text for both."""
 
 
 def written(value: object) -> bytes:
-    """JSON in ASCII: lone surrogates, which answers may contain, cannot be sent otherwise."""
-    return json.dumps(value, separators=(",", ":")).encode()
+    """JSON in ASCII: lone surrogates, which answers may contain, cannot be sent otherwise.
+
+    >>> written(loaded('{"x": [1e400, -1e400], "y": "Infinity"}'))
+    b'{"x":[1e999,-1e999],"y":"Infinity"}'
+    """
+    text = json.dumps(value, separators=(",", ":"))
+    if INFINITE in text:
+        text = STRING_OR_INFINITE.sub(lambda found: TOO_LARGE if found[0] == INFINITE else found[0], text)
+    return text.encode()
 
 
 def loaded(data: bytes | str) -> Document | None:
