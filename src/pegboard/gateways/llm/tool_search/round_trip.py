@@ -158,7 +158,8 @@ class ToolSearchRoundTrip:
             return await self._searched(call)
         back = {place for place in self.open if self.request.tools[place].name == call.name}
         if self.hidden_call == "guard" or not back:
-            return search.refused(call.name, sorted(self._shown()), search=self.tool.name if self.tool else "")
+            named = self.tool.name if self.tool is not None and not self.exhausted and self._may_search(more=1) else ""
+            return search.refused(call.name, sorted(self._shown()), search=named)
         self.kept |= back
         return search.shown_now(call.name)
 
@@ -189,10 +190,11 @@ class ToolSearchRoundTrip:
             self.tail += tuple(place for place in movable if place not in self.tail)
         return tools
 
-    def _may_search(self) -> bool:
-        """Not in the last repetition; nor after a search if a call is required, as the search was that call."""
-        asked = self._asked()
-        return asked < MOST_ROUNDS and not (asked and self.request.choice.mode == "required")
+    def _may_search(self, more: int = 0) -> bool:
+        """Whether a search is offered after so many ``more`` repetitions. Not in the last; nor after a search if a call
+        is required, as the search was that call."""
+        required = self.request.choice.mode == "required"
+        return self._asked() + more < MOST_ROUNDS and not (self.searches and required)
 
     def _shown(self) -> frozenset[str]:
         return frozenset(self.request.tools[place].name for place in self.kept)
