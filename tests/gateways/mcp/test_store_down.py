@@ -27,6 +27,7 @@ pytestmark = [
 QUERIES = {"add": "add two numbers", "echo": "echo a text back", "folder": "return the working directory"}
 AWAY_SECONDS = 10.0
 WARNING = "WARNING"
+LOST, FOUND = "Until it answers again", "The store answers again"
 
 
 @pytest.fixture
@@ -41,6 +42,7 @@ def redis(tmp_path: Path) -> AsyncIterator[RedisProcess]:
 async def pair(tmp_path: Path, redis: RedisProcess) -> AsyncIterator[list[GatewayProcess]]:
     both = [GatewayProcess(tmp_path / str(place), state=redis.url) for place in range(2)]
     await asyncio.gather(*(asyncio.to_thread(each.start) for each in both))
+    await until(lambda: all(map(_has_store, both)))
     yield both
     for each in both:
         each.kill()
@@ -81,14 +83,15 @@ async def test_redis_is_away_for_ten_seconds_under_load_and_no_call_fails(
         working = [asyncio.create_task(work(place, *each)) for place, each in enumerate(old)]
         await until(lambda: done["before"] >= 50 or any(each.done() for each in working))
         usual = done["before"] / (time.monotonic() - began) * AWAY_SECONDS
+        await until(lambda: all(map(_has_store, pair)))
         _away(redis, how)
         phase, since = "away", time.monotonic()
-        await until(lambda: all("Until it answers again" in each.said() for each in pair))
+        await until(lambda: not any(map(_has_store, pair)))
         new = [(await Raw(http, url).begin(), list(QUERIES)[place % 3]) for place in range(4)]
         working += [asyncio.create_task(work(place, *each)) for place, each in enumerate(new, len(old))]
         await asyncio.sleep(AWAY_SECONDS - (time.monotonic() - since))
         _back(redis, how)
-        await until(lambda: all("The store answers again" in each.said() for each in pair))
+        await until(lambda: all(map(_has_store, pair)))
         phase = "after"  # a session is saved with its next request
         places = range(len(working))
         await until(lambda: all(saved[each] >= 3 for each in places) or any(each.done() for each in working))
@@ -100,8 +103,8 @@ async def test_redis_is_away_for_ten_seconds_under_load_and_no_call_fails(
             said = [
                 line for line in warned if "answers again" in line
             ]  # others are of what could not be counted meanwhile
-            assert all("Until it answers again" in line for line in said[::2]), said
-            assert all("The store answers again" in line for line in said[1::2]), said
+            assert all(LOST in line for line in said[::2]), said
+            assert all(FOUND in line for line in said[1::2]), said
 
         await asyncio.to_thread(one.kill)
         for client, tool in [*old, *new]:
@@ -128,13 +131,19 @@ async def test_pins_stay_in_force_and_a_limit_refuses_while_redis_is_away(
         unknown = await client.result("tools/call", name="wombat", arguments={})
         assert unknown["isError"], "it was never seen before, and cannot be looked up"
         redis.start()
-        await until(lambda: "The store answers again" in gateway.said())
+        await until(lambda: FOUND in gateway.said())
         async with asyncio.timeout(60):  # on a busy machine it may be slow once more
             while (said := await client.call("add", a=1, b=2)) != "3":
                 assert "store_error" in said, gateway.said()
                 await asyncio.sleep(0.2)
     finally:
         gateway.kill()
+
+
+def _has_store(gateway: GatewayProcess) -> bool:
+    """On a busy machine a process may give its store up for a moment: what it keeps then the other does not know."""
+    said = gateway.said()
+    return said.count(LOST) == said.count(FOUND)
 
 
 def _away(redis: RedisProcess, how: str) -> None:
