@@ -14,12 +14,15 @@ from typing import Any
 
 import httpx2
 import pytest
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.requests import Request
 
 from doors import META, Raw, at_rest, door_on
 from journals import Journal
 from pegboard.compose import default_parts
 from pegboard.gateways.access_keys import hashed
 from pegboard.gateways.dashboard.board_pages import BoardPages
+from pegboard.gateways.dashboard.dashboard_access import DashboardAccess, DashboardClosed
 from pegboard.gateways.mcp.gateway.host import Host, open_host
 from pegboard.gateways.mcp.transport import config_reload
 from pegboard.gateways.mcp.transport.config_reload import Source
@@ -251,6 +254,22 @@ async def test_with_a_first_token_no_client_signs_in_for_everybody_any_more(
         assert host.sign_ins.local
         configuration.write({}, access={"ann": {"hash": hashed("anns")}})
         await until(lambda: not host.sign_ins.local)
+
+
+@pytest.mark.parametrize("shared", [{"host": "0.0.0.0"}, {"allowed_hosts": ["board.example"]}])  # noqa: S104
+async def test_a_file_that_loses_where_the_gateway_serves_does_not_make_all_clients_one_person(
+    configuration: Configuration, follow: Callable[..., Any], shared: dict[str, Any]
+) -> None:
+    proxied = Request({"type": "http", "headers": [(b"host", b"board.example")], "client": ("127.0.0.1", 1)})
+    configuration.write({}, **shared)
+    async with follow() as (_, host):
+        local = host.sign_ins.local
+        configuration.write({}, k=4)
+        await until(lambda: host.settings.k == 4)
+        assert host.sign_ins.local == local
+        assert host.settings.is_for_one_person == local
+        with pytest.raises(DashboardClosed):
+            await DashboardAccess(host, TransportSecuritySettings()).viewer(proxied)
 
 
 async def test_that_the_configuration_is_followed_no_more_is_said(

@@ -19,7 +19,6 @@ from pegboard.model import AgentState, Message, Part, Pin, ToolId, ToolStatistic
 from pegboard.records import MeterRecord, SwitchRecord
 from pegboard.settings import Settings
 from pegboard.settings.limit_settings import BudgetSettings, RateSettings
-from pegboard.settings.restart_options import in_force
 from pegboard.spend_limits import BUDGET, day_of
 from pegboard.telemetry.activity_recorder import ActivityRecorder
 from pegboard.trust.tool_keys import tool_key
@@ -206,8 +205,8 @@ class BoardPages:
         }
 
     def settings(self) -> dict[str, Any]:
-        now = self._host.settings
-        return {"options": shown_options(shown_settings(in_force(self._host.started_with, now)), shown_settings(now))}
+        now, later = map(shown_settings, (self._host.settings, self._host.configured))
+        return {"options": shown_options(now, later)}
 
     async def _used_tools(self) -> list[ActivityGroup]:
         if self._recorder is None:

@@ -66,6 +66,8 @@ class Host:
 
     def __init__(self, settings: Settings, parts: Parts) -> None:
         self.settings = self.started_with = settings
+        self.configured = settings
+        """As the files have them; ``settings`` are those in force."""
         self._by_user = settings.has_users
         _ = settings.audit_log.key  # raises if it is not set
         self.access = Access(settings, clock=parts.clock)

@@ -16,7 +16,7 @@ from pegboard.gateways.mcp.gateway.host import Host
 from pegboard.library.item_search import Stamp, file_stamp, item_stamps
 from pegboard.settings import Settings, load_settings
 from pegboard.settings.reload_checks import REMEDY, weakened
-from pegboard.settings.restart_options import waiting
+from pegboard.settings.restart_options import in_force, waiting
 
 LOGGER = logging.getLogger(__name__)
 
@@ -92,8 +92,9 @@ class Source:
             settings = self.load()
             if lost := weakened(before, settings):
                 raise Weaker(f"It would remove protection: {lost}.", remedy=REMEDY)
-            prepared = [prepare(settings) for prepare in others]
-            changes = await host.reconfigure(settings)
+            used = in_force(host.started_with, settings)
+            prepared = [prepare(used) for prepare in others]
+            changes = await host.reconfigure(used)
             for apply in prepared:
                 await apply()
         except PegboardError as error:
@@ -104,7 +105,7 @@ class Source:
             LOGGER.exception("The changed configuration could not be applied")
             self._refuse(host, "defect", "It could not be applied.")
             return
-        self.refused = ""
+        self.refused, host.configured = "", settings
         if names := waiting(host.started_with, settings):
             LOGGER.warning("These changes take effect after a restart: %s", ", ".join(names))
         LOGGER.info(
