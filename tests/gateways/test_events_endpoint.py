@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from doors import Raw
 from pegboard.activity_entries import ActivityEntry
-from pegboard.apps.cli import app
+from pegboard.apps.cli import app, event_source
 from pegboard.apps.cli.event_source import happened
 from pegboard.apps.cli.top_figures import TopWindow
 from pegboard.clock import SYSTEM_CLOCK
@@ -198,6 +198,22 @@ async def test_all_of_the_chosen_period_is_read_from_a_store_the_earliest_first(
 
     assert [each["id"] for each in first] == [each.id for each in entries[100:]]
     assert again == []
+
+
+async def test_what_happens_while_entries_of_a_store_are_read_or_printed_comes_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_source, "OVERLAP", 0.0)
+    monkeypatch.setattr(event_source, "REST", 1e9)  # as after a long read
+    monkeypatch.setattr(event_source, "MOST_REST", 0.0)
+    began = time.time()
+    config = await stored(tmp_path, [ActivityEntry(id="a", at=began, door="mcp", kind="list")])
+    heard = happened([config], None, since=began)
+
+    assert [each["id"] for each in await anext(heard)] == ["a"]
+    await stored(tmp_path, [ActivityEntry(id="b", at=time.time(), door="mcp", kind="list")])
+    assert [each["id"] for each in await anext(heard)] == ["b"]
+    await heard.aclose()  # type: ignore[attr-defined]
 
 
 def test_failed_calls_of_entries_count_for_the_tool_that_they_are_known_to_be_of() -> None:

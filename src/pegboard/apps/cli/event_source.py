@@ -24,8 +24,8 @@ from pegboard.stores.state import open_state
 TOKEN = "PEGBOARD_TOKEN"  # noqa: S105
 EVENTS = "/events"
 EVERY = 0.5
-REST = 4.0
-"""Times as long as it read, a reader leaves a store alone."""
+REST, MOST_REST = 4.0, 15.0
+"""Times as long as it read, a reader leaves a store alone, and for how many seconds at most."""
 PATIENCE = 10.0
 OVERLAP = 120.0
 """Seconds of entries that are read again, as calls change them later."""
@@ -109,14 +109,14 @@ async def _stored(settings: Settings, since: float) -> AsyncIterator[list[Happen
         if state.activity is None:
             raise ConfigError("This store keeps no activity.", remedy="Keep state in PostgreSQL or in files.")
         while True:
-            began = time.monotonic()
+            now, began = time.time(), time.monotonic()
             found = await _entries(state.activity, since)
             took = time.monotonic() - began
             fresh = [each for each in reversed(found) if known.get(each.id) != each]
             known = {each.id: each for each in found}
             yield [entry_fields(each) for each in fresh]
-            since = max(since, time.time() - OVERLAP)
-            await asyncio.sleep(max(EVERY, took * REST))
+            since = max(since, now - OVERLAP)  # not of the time after: reading and printing may have taken long
+            await asyncio.sleep(min(MOST_REST, max(EVERY, took * REST)))
     finally:
         await state.close()
 
