@@ -336,3 +336,31 @@ def test_a_file_that_is_extended_has_zeros_at_its_end(
         operating_system.extend_file(file.fileno(), 4)
         file.seek(0)
         assert file.read() == b"ab\0\0"
+
+
+@pytest.mark.parametrize("lacks", [errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS])
+def test_a_file_is_extended_where_its_file_system_cannot_allocate(
+    lacks: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(_descriptor: int, _start: int, _length: int) -> None:
+        raise OSError(lacks, os.strerror(lacks))
+
+    monkeypatch.setattr(os, "posix_fallocate", refused, raising=False)
+    with (tmp_path / "vectors").open("w+b") as file:
+        operating_system.extend_file(file.fileno(), 4)
+        assert file.read() == b"\0\0\0\0"
+
+
+def test_what_was_found_on_a_disk_that_is_full_is_given_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def partly(descriptor: int, start: int, length: int) -> None:
+        os.ftruncate(descriptor, start + length // 2)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "posix_fallocate", partly, raising=False)
+    with (tmp_path / "vectors").open("w+b") as file:
+        file.write(b"ab")
+        file.flush()
+        with pytest.raises(OSError, match="No space"):
+            operating_system.extend_file(file.fileno(), 1_000)
+        file.seek(0)
+        assert file.read() == b"ab"

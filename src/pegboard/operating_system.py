@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import errno
 import os
 import signal
 import stat
@@ -27,6 +28,8 @@ NO_FOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
 REPLACE_SECONDS = 2.0
 """How long `replace_file` tries on Windows: virus scanners and indexers open a new file for a moment."""
 RETRY_SECONDS = 0.02
+CANNOT_ALLOCATE = frozenset({errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP})
+"""What `os.posix_fallocate` says where the file system, the C library or the kernel has nothing of the kind."""
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 SERVICE_MANAGERS = {MACOS: "launchd", WINDOWS: "task"}
 DETACHED = 0x00000008
@@ -131,9 +134,13 @@ def extend_file(descriptor: int, size: int) -> None:
     without room, writing to memory mapped to the file would kill the process."""
     before = os.fstat(descriptor).st_size
     if hasattr(os, "posix_fallocate") and size > before:
-        os.posix_fallocate(descriptor, before, size - before)
-    else:
-        os.ftruncate(descriptor, size)
+        try:
+            os.posix_fallocate(descriptor, before, size - before)
+        except OSError as error:
+            os.ftruncate(descriptor, before)  # some file systems keep what they found, and stay full
+            if error.errno not in CANNOT_ALLOCATE:
+                raise
+    os.ftruncate(descriptor, size)
 
 
 def mode_in_place_of(path: Path) -> int:

@@ -98,7 +98,11 @@ class CompressedIndex:
     def _append(self, tools: Sequence[ToolId], vectors: Floats) -> None:
         rows = np.array([self._free_row(tool) for tool in tools], np.int32)
         servers = [self._servers.setdefault(tool.server, len(self._servers)) for tool in tools]
-        self._columns.write(rows, vectors, servers, np.arange(self._added, self._added + len(tools)))
+        try:
+            self._columns.write(rows, vectors, servers, np.arange(self._added, self._added + len(tools)))
+        except StoreError:
+            self._free += rows.tolist()
+            raise
         self._added += len(tools)
         for tool, row in zip(tools, rows.tolist(), strict=True):
             self._row[tool] = row
