@@ -211,7 +211,7 @@ async def test_a_token_that_is_no_jwt_is_introspected_once_a_minute(
     assert "no JWT" in await refused(of(server), "good")
 
 
-@pytest.mark.parametrize("end", [None, 10**400])
+@pytest.mark.parametrize("end", [None, 10**400, "4102444800"])
 async def test_an_introspected_token_without_an_end_or_with_one_far_away_is_asked_about_again(
     server: RunningIssuer, monkeypatch: pytest.MonkeyPatch, end: int | None
 ) -> None:
@@ -226,7 +226,7 @@ async def test_an_introspected_token_whose_end_is_no_time_or_past_is_refused(
     server: RunningIssuer, monkeypatch: pytest.MonkeyPatch, end: Any
 ) -> None:
     why = await refused(introspecting(server, monkeypatch, {"exp": end}), "opaque")
-    assert ("expired" if isinstance(end, int) and end is not True else "cannot be read") in why
+    assert ("expired" if end in ("1", -1, -(10**400)) else "cannot be read") in why
 
 
 def introspecting(server: RunningIssuer, monkeypatch: pytest.MonkeyPatch, more: dict[str, Any]) -> Issuer:

@@ -230,11 +230,13 @@ def _certificates() -> ssl.SSLContext:
 def _end(said: Any, latest: float) -> float:
     """When a token ends that says it of itself, or ``latest`` if it does not. Raises TokenRefused for what is no time.
 
-    >>> _end(5, 9.0), _end(10**400, 9.0), _end(None, 9.0)
-    (5.0, 9.0, 9.0)
+    >>> _end(5, 9.0), _end("5", 9.0), _end(10**400, 9.0), _end(None, 9.0)
+    (5.0, 5.0, 9.0, 9.0)
     """
     if said is None:
         return latest
+    if isinstance(said, str) and said.isascii() and said.isdigit():  # not as RFC 7662 has it, but clear
+        said = float(said)
     if isinstance(said, bool) or not isinstance(said, int | float):
         raise TokenRefused("its end cannot be read")
     return float(min(latest, max(0, said)))
