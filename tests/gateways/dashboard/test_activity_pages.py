@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from pegboard.activity_entries import ActivityEntry
+from pegboard.activity_entries import ActivityEntry, ActivityQuery
+from pegboard.errors import StoreError
 from pegboard.gateways.dashboard import activity_pages
 from pegboard.gateways.dashboard.activity_pages import ActivityPages
 from pegboard.gateways.dashboard.page_templates import PageTemplates
@@ -41,3 +42,21 @@ async def test_a_viewer_that_is_refused_sees_no_more_however_much_happens(
 
     assert (checks, rows.count(": alive\n\n")) == (4, 3)
     assert len(rows) == (4 if params else 7)
+
+
+async def test_a_stream_ends_where_the_store_does_not_answer_so_that_the_browser_tries_again() -> None:
+    class Down(MemoryActivity):
+        async def find(self, query: ActivityQuery, most: int) -> list[ActivityEntry]:
+            raise StoreError("The store does not answer.")
+
+    async def still() -> bool:
+        return True
+
+    recorder = ActivityRecorder()
+    async with recorder.running(Down()):
+        no_archive: Any = None
+        pages = ActivityPages(recorder, no_archive, lambda: 0.0)
+        rows = [row async for row in pages.stream({}, PageTemplates(), still=still, ends=lambda: False)]
+
+    assert rows == ["retry: 2000\n\n"]
+    assert not recorder._watchers

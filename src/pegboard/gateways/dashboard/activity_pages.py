@@ -23,6 +23,7 @@ from pegboard.activity_entries import (
 from pegboard.activity_export import FORMATS, decisions
 from pegboard.activity_outcomes import DecisionOutcomes, decision_outcomes
 from pegboard.activity_report import day_name
+from pegboard.errors import PegboardError
 from pegboard.gateways.dashboard.charts import BarChart, bar_chart
 from pegboard.gateways.dashboard.page_templates import PageTemplates
 from pegboard.protocols import Activity, Archive
@@ -137,7 +138,11 @@ class ActivityPages:
         query, checked = query_of(params), time.monotonic()
         with self._recorder.watched() as watcher:
             yield "retry: 2000\n\n"
-            for kept in reversed(await self._store.find(query, LIVE)):
+            try:
+                found = await self._store.find(query, LIVE)
+            except PegboardError:  # the browser tries again
+                return
+            for kept in reversed(found):
                 yield event_of(kept, templates)
                 await asyncio.sleep(0)
             while not ends():
