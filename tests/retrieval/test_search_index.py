@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 
 from pegboard.model import Candidate, Server, ServerName, Tool, ToolId
+from pegboard.retrieval import search_index
 from pegboard.retrieval.no_match import shipped
 from pegboard.retrieval.search_index import SearchIndex, certainty
 from pegboard.retrieval.speller import MOST_UNKNOWN, Speller, edits
@@ -109,6 +111,33 @@ def test_a_tool_that_the_catalog_no_longer_has_is_no_error(index: SearchIndex) -
 
 def test_certainty_has_three_words() -> None:
     assert [certainty(each) for each in (0.9, 0.5, 0.3, 0.15, 0.1)] == ["high", "high", "some", "some", "low"]
+
+
+async def test_the_words_that_callers_of_the_same_rights_see_are_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted, changed = 0, Speller.changed
+
+    def counting(*given: Any) -> Speller:
+        nonlocal counted
+        counted += 1
+        return changed(*given)
+
+    monkeypatch.setattr(Speller, "changed", counting)
+    monkeypatch.setattr(search_index, "MOST_SPELLERS", 3)
+    every = frozenset(BY_NAME.values())
+    few, fewer, others = (every - {BY_NAME[name]} for name in ("create_branch", "remember", "jira_get_issue"))
+    index = SearchIndex(TOOLS, {})
+
+    async def check(seen: frozenset[ToolId]) -> None:
+        own = Speller(tool for tool in TOOLS if tool.id in seen)
+        assert await index.corrected_for("delte brnch", seen) == own.corrected("delte brnch")
+
+    for seen in (every, few, fewer, few, every, others):
+        await check(seen)
+    assert counted == 3
+    monkeypatch.setattr(index, "_tools", {})  # thousands of tools are not gone through at each search
+    for seen in (every, few, others):
+        await check(seen)
+    assert counted == 3
 
 
 @pytest.mark.requirement("library.changed-tools")

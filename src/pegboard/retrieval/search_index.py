@@ -8,6 +8,7 @@ it must be possible to tell it that there is none.
 from __future__ import annotations
 
 import math
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
@@ -37,7 +38,7 @@ FAINT, FAINT_IF_COMMON = 0.01, 0.2
 ordinary word, such as `memory`."""
 
 MOST_SPELLERS = 16
-"""Sets of hidden tools, without whose words queries are corrected, that are kept."""
+"""Sets of tools that callers see, to whose words queries are corrected, that are kept."""
 
 
 class SearchIndex:
@@ -66,8 +67,8 @@ class SearchIndex:
             gone, new = ([tool for tool in each if id(tool) not in stay] for each in (gone, new))
             self._speller, self._words = before._speller.changed(gone, new), before._words.changed(gone, new, servers)
         self._servers = NamedServers(tools)
-        self._spellers: dict[frozenset[ToolId], Speller] = {}
-        """By the tools that are hidden from their callers."""
+        self._spellers: OrderedDict[frozenset[ToolId], Speller] = OrderedDict()
+        """By the tools that their callers see, those that were used last at the end."""
 
     def corrected(self, query: str) -> str:
         """The query with misspelt words corrected to words of the catalog."""
@@ -76,17 +77,15 @@ class SearchIndex:
     async def corrected_for(self, query: str, seen: frozenset[ToolId]) -> str:
         """The query, corrected to words of the tools that a caller may see alone: what others are about is no matter of
         theirs."""
-        hidden = frozenset(self._tools.keys() - seen)
-        if not hidden:
-            return self.corrected(query)
-        speller = self._spellers.get(hidden)
-        if speller is None:
-            gone = [self._tools[tool] for tool in hidden]
-            speller = await on_index_thread(len(gone), lambda: self._speller.changed(gone, ()))
-            while len(self._spellers) >= MOST_SPELLERS:
-                self._spellers.pop(next(iter(self._spellers)), None)
-            self._spellers[hidden] = speller
+        speller = self._spellers.pop(seen, None) or await self._speller_of(seen)
+        self._spellers[seen] = speller
+        while len(self._spellers) > MOST_SPELLERS:
+            self._spellers.popitem(last=False)
         return speller.corrected(query)
+
+    async def _speller_of(self, seen: frozenset[ToolId]) -> Speller:
+        gone = [tool for name, tool in self._tools.items() if name not in seen]
+        return await on_index_thread(len(gone), lambda: self._speller.changed(gone, ())) if gone else self._speller
 
     def named(self, query: str) -> frozenset[ToolId]:
         """The tools of the servers and products that the query names."""
