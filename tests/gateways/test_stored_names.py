@@ -43,6 +43,13 @@ def test_a_token_whose_variable_is_not_set_keeps_no_session_from_being_found(mon
     assert "named:token:3:bob:work" in session_ids("work", Settings(access=ACCESS), [])
 
 
+def test_a_conversation_from_before_the_rotation_of_a_token_is_found() -> None:
+    before = api_conversation(Access(Settings(access={"ann": {"hash": hashed("old")}})).holder_of("old"), "work")
+    rotated = {"hash": hashed("new"), "previous": hashed("old"), "previous_expires": "2100-01-01T00:00:00Z"}
+
+    assert before in session_ids("work", Settings(access={"ann": rotated}), [])
+
+
 def test_budgets_of_a_caller_alone_are_found_wherever_they_are_configured() -> None:
     own, of_claims, of_all = BudgetSettings(day=1), BudgetSettings(total=2), BudgetSettings(by="all", day=3)
     of_models, of_tenant = ModelBudgetSettings(day=4), ModelBudgetSettings(by="tenant", day=5)

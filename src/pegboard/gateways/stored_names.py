@@ -43,8 +43,11 @@ def budget_keys(caller: str, settings: Settings) -> set[str]:
 
 
 def _holders(settings: Settings) -> Iterator[Holder]:
-    """Those of the configured tokens, without the secret of one whose variable is not set here."""
+    """Those of the configured tokens and of the ones before them, without the secret of one whose variable is not set
+    here."""
     for name, each in settings.access.items():
         token = os.environ.get(each.env or "", "").strip()
         secret = each.hash or (hashed(token) if token else "")
         yield Holder(name=name, secret=secret, user=of_token(name))
+        if each.previous is not None:
+            yield Holder(name=name, secret=each.previous, user=of_token(name))
