@@ -7,7 +7,7 @@ import pytest
 
 from pegboard.activity_entries import ActivityEntry, ActivityQuery
 from pegboard.errors import StoreError, ValueRefused
-from pegboard.events import DefinitionChanged, ServerChanged, ToolsSearched
+from pegboard.events import CallFinished, DefinitionChanged, ServerChanged, ToolsSearched
 from pegboard.stores import MemoryActivity
 from pegboard.telemetry import activity_recorder
 from pegboard.telemetry.activity_recorder import BUSY_EVERY, EVERY, MANY, ActivityRecorder
@@ -149,6 +149,22 @@ async def test_a_watcher_that_is_slow_is_told_that_entries_were_left_out(monkeyp
             await recorder.flush()
 
             assert watcher.get_nowait() is None
+
+
+async def test_what_was_erased_elsewhere_stays_erased_however_much_others_do_before_its_next_call() -> None:
+    recorder = ActivityRecorder()
+    async with recorder.running(store := MemoryActivity()):
+        recorder.emit(searched(1))
+        await recorder.flush()
+        assert await store.forget(conversations=["1"]) == 1
+        for _ in range(2 * activity_recorder.MOST_STORED):
+            recorder.emit(searched(2))
+        await recorder.flush()
+        recorder.emit(CallFinished(at=9.0, tool="a/b", server="a", success=True, latency_ms=1.0, conversation="1"))
+        await recorder.flush()
+
+        assert {each.conversation for each in await store.find(ActivityQuery(), 9_999)} == {"2"}
+        assert len(recorder._stored_ids) <= activity_recorder.MOST_STORED
 
 
 async def test_findings_are_kept_apart() -> None:

@@ -74,6 +74,11 @@ class ActivityBook:
         """The entries that the event begins or changes."""
         return self._takes[type(event)](event)
 
+    @property
+    def open_ids(self) -> frozenset[str]:
+        """Of the entries that may still change."""
+        return frozenset(entry.id for entry in self._last.values())
+
     def forget(self, conversation: str) -> None:
         """Forget the entries of a conversation: a later call or outcome is not tied to what was erased."""
         for owner in [owner for owner, entry in self._last.items() if entry.conversation == conversation]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ MOST_BEHIND = 2_000
 AT_ONCE = 1_000
 """Events of one write."""
 MOST_STORED = 2 * MOST_OPEN
-"""Stored entries whose ids are remembered: those that may change were among the last."""
+"""Stored entries whose ids are remembered; then those are left out that change no more."""
 IN_A_ROW = 100
 """Events of which entries are made before others have their turn: the event loop is never held for long."""
 FINAL = ("request", "result")
@@ -78,7 +78,7 @@ class ActivityRecorder:
         self._kinds = self._book.kinds
         self._events: deque[Event] = deque()
         self._entries: dict[str, ActivityEntry] = {}
-        self._stored_ids: OrderedDict[str, None] = OrderedDict()
+        self._stored_ids: set[str] = set()
         self._watchers: set[Watcher] = set()
         self._writing = asyncio.Lock()
         self._written = 0
@@ -170,7 +170,7 @@ class ActivityRecorder:
 
     async def _stored(self) -> bool:
         entries = list(self._entries.values())
-        known = self._stored_ids.keys() & self._entries.keys()
+        known = self._stored_ids & self._entries.keys()
         try:
             refused = await write_batch([*entries], partial(self.store.put, known=known))
         except PegboardError as error:
@@ -195,11 +195,9 @@ class ActivityRecorder:
 
     def _remember(self, entries: list[ActivityEntry]) -> None:
         """Those that may change: if they are removed, their changes do not bring them back."""
-        for entry in entries:
-            if entry.kind not in FINAL:
-                self._stored_ids[entry.id] = None
-        while len(self._stored_ids) > MOST_STORED:
-            self._stored_ids.popitem(last=False)
+        self._stored_ids.update(entry.id for entry in entries if entry.kind not in FINAL)
+        if len(self._stored_ids) > MOST_STORED:
+            self._stored_ids &= self._book.open_ids
 
 
 def _tell(watcher: Watcher, entries: list[ActivityEntry]) -> None:
