@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 from langchain.agents import create_agent
-from langchain.agents.middleware import AgentMiddleware
+from langchain.agents.middleware import AgentMiddleware, HumanInTheLoopMiddleware
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
 
 from pegboard.gateways.langchain import Request, ToolAttention, ToolAttentionMiddleware
 from pegboard.gateways.langchain.scripted_model import ScriptedModel, calls
@@ -98,6 +99,41 @@ def test_a_model_finds_a_tool_that_was_left_out_and_calls_it(
     assert "send_letter" in found_in(found)
     assert model.asked[0].names == (["call_tool"] if rendering == "text" else ["get_tides"]) + ["search_tools"]
     assert way == "stream" or not any(name.startswith("pegboard") for name in out)
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_search_beside_a_call_that_waited_for_approval_is_made_again_and_finds_what_was_left_out(
+    town_agents: Any, town: list[Any], is_async: bool
+) -> None:
+    model = ScriptedModel(steps=[calls(("get_tides", {"harbour": "Bergen"}), LETTER), calls(LETTER), "found"])
+    approval = HumanInTheLoopMiddleware(interrupt_on={"get_tides": True})
+    agent = agent_of(town_agents, model, tools=town, more=[approval], checkpointer=InMemorySaver())
+
+    def run(said: Any) -> Any:
+        thread: Any = {"configurable": {"thread_id": "1"}}
+        return asyncio.run(agent.ainvoke(said, thread)) if is_async else agent.invoke(said, thread)
+
+    run(asks(TIDE))
+    _, (_, first), (_, second) = results(run(Command(resume={"decisions": [{"type": "approve"}]})))
+
+    assert "Make it again" in first
+    assert "send_letter" in found_in(second)
+
+
+def test_a_search_finds_the_middlewares_tools_where_another_one_takes_the_agents_own(
+    town_agents: Any, town: list[Any]
+) -> None:
+    class Takes(AgentMiddleware):
+        def wrap_model_call(self, request: Any, handler: Any) -> Any:
+            return handler(request.override(tools=[]))
+
+    own = [({"name": each.name, "description": each.description}, lambda **_: "done") for each in town[1:]]
+    middleware = town_agents.middleware(*own, way_back=True)
+    model = ScriptedModel(steps=[calls(LETTER), "found"])
+
+    out = create_agent(model, tools=town[:1], middleware=[Takes(), middleware]).invoke(asks(TIDE))
+
+    assert found_in(results(out)[0][1]) == ["send_letter"]
 
 
 def test_what_a_search_found_stays_behind_the_other_tools_on_the_following_turns(

@@ -32,8 +32,8 @@ from pegboard.gateways.langchain.messages import (
 )
 from pegboard.gateways.langchain.model_request import Rendering, is_constant
 from pegboard.gateways.langchain.tools import fitting, is_refused_by, langchain_tool
-from pegboard.gateways.langchain.toolsets import Toolset, Toolsets
-from pegboard.gateways.llm.tool_search.tool import ABOUT, not_found_now, nothing_asked
+from pegboard.gateways.langchain.toolsets import NONE, Toolset, Toolsets
+from pegboard.gateways.llm.tool_search.tool import ABOUT, not_answered, not_found_now, nothing_asked
 from pegboard.library import Board
 from pegboard.library.given_tools import AGENT, given_tools
 from pegboard.model import AgentState, Call, Decision, Tool, ToolId, Turn
@@ -229,7 +229,10 @@ class ToolAttention:
 
     def searched(self, state: State, call: ToolCall | Mapping[str, Any], tools: Sequence[object] = ()) -> ToolMessage:
         """The answer of a search. The tools that it finds are in the following requests of the conversation."""
-        board = self._toolsets.board(self._called_in(state, tools))
+        toolset = self._searched_in(state, tools)
+        if toolset is None:
+            return _answered(call, not_answered())
+        board = self._toolsets.board(toolset)
         turn = self._search_turn(state, call)
         try:
             decision = None if turn is None else board.route_now(turn)
@@ -241,7 +244,10 @@ class ToolAttention:
         self, state: State, call: ToolCall | Mapping[str, Any], tools: Sequence[object] = ()
     ) -> ToolMessage:
         """The async version of `searched`."""
-        board = self._toolsets.board(self._called_in(state, tools))
+        toolset = self._searched_in(state, tools)
+        if toolset is None:
+            return _answered(call, not_answered())
+        board = self._toolsets.board(toolset)
         turn = self._search_turn(state, call)
         try:
             decision = None if turn is None else await board.route(turn)
@@ -305,6 +311,13 @@ class ToolAttention:
         known = self._toolsets.known(state.get(TOOLSET) or "")
         return known or self._toolset([tool for tool in tools if isinstance(tool, BaseTool) and tool.name in active])
 
+    def _searched_in(self, state: State, tools: Sequence[object]) -> Toolset | None:
+        """The tools of the request that offered a search. None in a later run or another process: which of the agent's
+        tools that request had is not known there, and others must not be found."""
+        key = state.get(TOOLSET)
+        had_none = key == "" or (key is None and not self._toolset(tools).tools)
+        return NONE if had_none else self._toolsets.known(key or "")
+
     def _runnable(self, tool: Tool, name: str, toolset: Toolset) -> BaseTool:
         """The tool for LangChain to run: the registered tool, or one that calls the board."""
         own = toolset.own(tool.id)
@@ -339,7 +352,7 @@ class ToolAttention:
         if searches or state.get(SEARCH):
             update[SEARCH] = search if searches else ""
         update |= remembered
-        if toolset.key:
+        if toolset.key or searches:
             update[TOOLSET] = toolset.key
         if self.rendering == "native":
             shown = sorted(decision.tools, key=lambda tool: found.index(tool.id) if tool.id in found else -1)
