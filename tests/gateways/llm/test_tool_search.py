@@ -369,6 +369,31 @@ def test_where_a_call_is_required_one_that_the_guard_refused_leaves_the_search_t
     assert "find others with 'search_tools'" in told[1]
 
 
+@pytest.mark.requirement("P9")
+def test_where_a_call_is_required_the_guard_names_no_search_that_was_made_in_the_same_answer(
+    gateway: Gateway, agent: Agent
+) -> None:
+    tools = JOBS | {"final_answer": "Give the final answer"}
+    told: list[str] = []
+
+    def model(seen: Seen) -> Says:
+        told.append(json.dumps(seen.body))
+        if not seen.answered:
+            return Says(calls=[FLY, search("book_flight")])
+        return Says(calls=[FLY]) if len(seen.answered) < 3 else END
+
+    gateway.mock.model = model
+
+    steps = agent.run(gateway.url, Job(ask=RENEW, choice="required", tools=tools, model="guard-model"))
+
+    assert steps[0].calls == as_heard(FLY)
+    first, second, *_ = asked(gateway, agent)
+    assert "book_flight" not in first
+    assert ("search_tools" in first, "search_tools" in second) == (True, False)
+    assert "tool_not_available" in told[1]
+    assert "find others with" not in told[1]
+
+
 @pytest.mark.requirement("P8")
 @pytest.mark.parametrize("choice", ["renew_loan", "none"])
 def test_no_search_is_offered_where_the_request_says_what_to_call(gateway: Gateway, agent: Agent, choice: str) -> None:

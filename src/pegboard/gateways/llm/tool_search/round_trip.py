@@ -131,8 +131,9 @@ class ToolSearchRoundTrip:
 
     async def answer(self, answer: Document) -> None:
         """Answer the calls; the next `body` includes the results and the tools that were found."""
-        before = self.kept
-        results = [(call, await self._result(call)) for call in self.format.calls(answer)]
+        before, calls = self.kept, self.format.calls(answer)
+        said = {place: await self._result(call) for place, call in self._in_turn(calls)}
+        results = [(call, said[place]) for place, call in enumerate(calls)]
         self.exchanges.append(SearchExchange(answer=answer, results=results))
         if not self.kept and self._asked() == MOST_ROUNDS:
             self.kept = frozenset(range(len(self.request.tools)))  # a history with calls needs tools (P14)
@@ -141,6 +142,11 @@ class ToolSearchRoundTrip:
             self.tool, self.exhausted = listed or self.tool, listed is None
         self.rounds.append(self.kept)
         self.found += [self.request.tools[place].name for place in sorted(self.kept - before)]
+
+    def _in_turn(self, calls: Sequence[FunctionCall]) -> list[tuple[int, FunctionCall]]:
+        """The calls with their places, as they are answered. The guard is last: it names the search if one is left."""
+        guarded = self.hidden_call == "guard"
+        return sorted(enumerate(calls), key=lambda each: guarded and not self.is_search(each[1].name))
 
     def _asked(self) -> int:
         """Repetitions for something else than reads."""
