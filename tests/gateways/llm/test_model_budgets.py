@@ -133,6 +133,20 @@ async def test_no_way_of_writing_a_path_escapes_a_budget(
     assert (refused.status_code, counting.sent) == (402, [])
 
 
+@pytest.mark.parametrize(("model", "status"), [("gpt-x", 402), ("other", 200)])
+@pytest.mark.parametrize("path", ["/openai/deployments/{}/chat/completions", "/v1beta/models/{}:generateContent"])
+async def test_a_payload_policy_leaves_budgets_to_the_model_that_the_path_names(
+    gateway_of: OpenGateway, counting: ModelUpstream, path: str, model: str, status: int
+) -> None:
+    budget = options({"total": 0.0001, "models": ["gpt-x"]})
+    filtering = {"url": counting.url, "format": "generic", "semantic_tool_filtering": {}}
+    budget["llm"]["upstreams"] = {"legacy": filtering}
+    async with gateway_of(**budget) as gateway:
+        answered = await gateway.http.post(f"/legacy{path.format(model)}", json={"messages": [], "contents": []})
+
+    assert (answered.status_code, len(counting.sent)) == (status, int(status == 200))
+
+
 async def test_a_budget_of_a_model_holds_where_a_request_leaves_the_model_out(
     gateway_of: OpenGateway, counting: ModelUpstream
 ) -> None:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pegboard.gateways.llm.formats.gemini.request import Gemini
+from pegboard.gateways.llm.formats.generic.request import Generic
 from pegboard.gateways.llm.formats.registry import as_served, codec_for, counts, is_model_path
 from pegboard.gateways.llm.proxy.target import NoUpstream, UnsafePath, resolved
 
@@ -89,7 +90,8 @@ def test_the_model_that_a_path_names_is_the_one_that_answers(path: str, model: s
 
     assert codec is not None
     body = {"model": "of-the-body", "messages": [], "input": "", "contents": []}
-    assert codec.parse(json.dumps(body).encode(), as_served(path)).model == model
+    for each in (codec, Generic()):
+        assert each.parse(json.dumps(body).encode(), as_served(path)).model == model
 
 
 @pytest.mark.requirement("D8")

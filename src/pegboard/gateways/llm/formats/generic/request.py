@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 import jsonpath
 import msgspec
 
 from pegboard.catalog.ingest.provider_tools import tool_from_openai
 from pegboard.errors import RequestNotUnderstood
+from pegboard.gateways.llm.formats.anthropic.request import COUNTING
+from pegboard.gateways.llm.formats.anthropic.request import MODEL as OF_CLAUDE
+from pegboard.gateways.llm.formats.bedrock.request import PATH as OF_CONVERSE
 from pegboard.gateways.llm.formats.contents import parts_of
 from pegboard.gateways.llm.formats.gemini.request import choice_in, either, field_of
 from pegboard.gateways.llm.formats.generic.payload_policy import SemanticToolFiltering
 from pegboard.gateways.llm.formats.generic.tags import TaggedText
 from pegboard.gateways.llm.formats.json_reader import object_of, read, text_of, understanding, value_of
 from pegboard.gateways.llm.formats.json_spans import Edit, Member, Span, cut, elements, members, splice
+from pegboard.gateways.llm.formats.openai_chat.request import DEPLOYMENT
 from pegboard.gateways.llm.formats.protocol import NO_FIELDS, LlmRequest, Observer, OfferedTool, ToolChoice, parsed
 from pegboard.gateways.llm.formats.streams import NullObserver
 from pegboard.gateways.llm.formats.tool_arrays import (
@@ -28,6 +34,7 @@ from pegboard.model import JsonObject, Message, Part, Tool, Turn
 Place = tuple[str | int, ...]
 """The position of a value: the keys and indexes that lead to it."""
 Found = tuple[Place, Any]
+OF_GEMINI = re.compile(r"/models/([^/:]+):\w+$")
 NOT_OURS = -1
 """The place of array elements that the path does not match: they stay."""
 
@@ -101,11 +108,8 @@ class Generic:
         self.policy = policy or SemanticToolFiltering()
 
     def parse(self, body: bytes, path: str) -> LlmRequest:
-        tagged_only = not self.policy.user_query_is_json and not self.policy.tools_is_json
-        if tagged_only and not body.lstrip().startswith(b"{"):
-            with understanding():
-                return _of_text(body)
-        return parsed(body, self._request)
+        request, model = self._parsed(body), model_in(path)
+        return replace(request, model=model) if model else request
 
     def tool(self, definition: JsonObject) -> Tool | None:
         return tool_from_openai("", definition)
@@ -121,6 +125,13 @@ class Generic:
 
     def observe(self, content_type: str) -> Observer:
         return NullObserver()
+
+    def _parsed(self, body: bytes) -> LlmRequest:
+        tagged_only = not self.policy.user_query_is_json and not self.policy.tools_is_json
+        if tagged_only and not body.lstrip().startswith(b"{"):
+            with understanding():
+                return _of_text(body)
+        return parsed(body, self._request)
 
     def _request(self, text: bytes, fields: dict[str, Member]) -> LlmRequest:
         document = Document(text)
@@ -152,6 +163,18 @@ class Generic:
             return *_in_arrays(document, found), None
         tagged = document.tagged(found)
         return (_in_text(tagged) if tagged is not None else ()), (), tagged
+
+
+def model_in(path: str) -> str:
+    """The model that the path of any provider names; empty if it names none.
+
+    >>> model_in("/openai/deployments/mine/chat/completions"), model_in("/v1/chat/completions")
+    ('mine', '')
+    """
+    others = (pattern.search(path) for pattern in (OF_CLAUDE, OF_CONVERSE, OF_GEMINI))
+    found = DEPLOYMENT.search(unquote(path)) or next(filter(None, others), None)
+    model = unquote(next(filter(None, found.groups()))) if found else COUNTING
+    return "" if model == COUNTING else model
 
 
 def _of_text(body: bytes) -> LlmRequest:
