@@ -124,6 +124,11 @@ async def deferred(driver: PydanticAI) -> dict[str, Any]:
         agent = Agent(model(script), tools=[*map(Tool, functions()), tool], capabilities=[capability])
         said = (await agent.run(ASKS[0][1])).output
         found[name] = {"said": said, "ran": list(CALLS), "shown": script.shown[0], "results": script.results}
+    script = Script([Call("search_tools", {"query": "hammers"}), "done"])
+    capability = PegboardCapability(ToolSelector(driver.board, fields=lambda _: {"only": ("*/get_*",)}))
+    tools = [*map(Tool, functions()), Tool(search_tools)]
+    await Agent(model(script), tools=tools, capabilities=[capability]).run(ASKS[0][1])
+    found["no right"] = {"shown": script.shown[0], "results": script.results}
     script = Script([Call("search_tools", {"queries": ["moon"]}), Call("see_moon"), "done"])
     capability = PegboardCapability(ToolSelector(driver.board, way_back=False))
     tools = [*map(Tool, functions()), Tool(see_moon, defer_loading=True)]

@@ -112,6 +112,10 @@ def test_pydantic_ais_agents_with_deferred_tools_or_a_search_tools_of_their_own_
 
     for name in ("deferred", "own"):
         assert (found[name]["said"], found[name]["ran"]) == ("done", ["translate_telescope"])
+    (refusal,) = found["no right"]["results"]
+    assert "search_tools" not in found["no right"]["shown"]
+    assert "tool_not_available" in refusal
+    assert "find_tools" in refusal
     assert found["off"]["results"][-1].startswith("the moon")
     assert "find_tools" not in found["off"]["shown"]
 

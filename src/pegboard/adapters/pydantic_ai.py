@@ -63,8 +63,8 @@ class PegboardCapability(AbstractCapability[Any]):
         tools = [tool for tool in parameters.function_tools if tool.name not in aside | {self.search}]
         forced = _forced(request_context.model_settings)
         selection = await self.selector.select(tools, request_context.messages, ctx, found=self.found, forced=forced)
-        self.selection = selection = replace(selection, names=selection.names | aside)
-        names = {tool.name for tool in selection.tools} | aside | ({self.search} if selection.left_out else set())
+        self.selection = selection = replace(selection, names=selection.names | aside, search=self.search)
+        names = {tool.name for tool in selection.tools} | aside | ({self.search} if selection.has_search else set())
         shown = [tool for tool in parameters.function_tools if tool.name in names]
         return replace(request_context, model_request_parameters=replace(parameters, function_tools=shown))
 
@@ -83,7 +83,7 @@ class PegboardCapability(AbstractCapability[Any]):
         return args
 
     def _refusal(self, tool: ToolDefinition) -> str | None:
-        if self.selection is None or tool.kind == "output" or (tool.name == self.search and self.selection.left_out):
+        if self.selection is None or tool.kind == "output":
             return None
         return self.selection.refusal(tool.name)
 

@@ -67,26 +67,28 @@ class FoundTools:
 class TurnTools(Generic[T]):
     """What one model call may use. ``tools`` are the framework's objects, in the order in which they were given,
     ``names`` those of them that have a schema, ``unread`` the others; ``ranked`` those with a schema and the next
-    best, best first. A search may find ``left_out``. ``board`` is None if there was nothing to choose among."""
+    best, best first. A search may find ``left_out``; ``search`` is its name, empty where it has none. ``board`` is None
+    if there was nothing to choose among."""
 
     tools: tuple[T, ...]
     names: frozenset[str]
     unread: frozenset[str] = frozenset()
     ranked: tuple[str, ...] = ()
     left_out: frozenset[str] = frozenset()
+    search: str = SEARCH_TOOLS
     board: Board | None = None
     fields: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def has_search(self) -> bool:
-        """Whether `search_tools` is offered: there is something to find, and no tool of the agent has its name."""
-        return bool(self.left_out) and SEARCH_TOOLS not in self.names | self.unread
+        """Whether the search is offered: there is something to find, and no tool of the agent has its name."""
+        return bool(self.left_out and self.search) and self.search not in self.names | self.unread
 
     def refusal(self, name: str) -> str | None:
         """The error for the model if it calls a tool that this turn does not have (Tool Attention §5.5)."""
-        if name in self.names or name in self.unread or (name == SEARCH_TOOLS and self.has_search):
+        if name in self.names or name in self.unread or (name == self.search and self.has_search):
             return None
-        return refused(name, sorted(self.names)[:SUGGESTIONS], search=SEARCH_TOOLS if self.has_search else "")
+        return refused(name, sorted(self.names)[:SUGGESTIONS], search=self.search if self.has_search else "")
 
 
 class ToolSelector:
