@@ -369,7 +369,6 @@ def test_where_a_call_is_required_one_that_the_guard_refused_leaves_the_search_t
     assert "find others with 'search_tools'" in told[1]
 
 
-@pytest.mark.requirement("P9")
 def test_where_a_call_is_required_the_guard_names_no_search_that_was_made_in_the_same_answer(
     gateway: Gateway, agent: Agent
 ) -> None:
