@@ -8,6 +8,9 @@ from collections.abc import Iterable, Sequence
 from pegboard.audit_entries import AuditEntry, ChainEnds, Link, moment, sealed
 from pegboard.errors import StoreError
 
+MOST_UNSURE = 100
+"""Appends without an answer that a log remembers."""
+
 
 def appended(entries: Sequence[AuditEntry], ends: str | bytes, key: bytes) -> tuple[list[bytes], str]:
     """The sealed lines, and the new ends of the chain, from the stored ones."""

@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from pegboard.audit_entries import AuditEntry, Link
-from pegboard.stores.audit_chain import appended, ends_of, hash_in, shortened
+from pegboard.errors import PegboardError
+from pegboard.stores.audit_chain import MOST_UNSURE, appended, ends_of, hash_in, shortened
 from pegboard.stores.database import BATCH
 from pegboard.stores.postgres.database import PostgresDatabase, execute_each, fetch
 
@@ -14,6 +15,7 @@ BEGIN = "INSERT INTO audit_ends (id, text) VALUES (1, '') ON CONFLICT DO NOTHING
 LOCK = "SELECT text FROM audit_ends WHERE id = 1 FOR UPDATE"
 SET_ENDS = "UPDATE audit_ends SET text = %s WHERE id = 1"
 INSERT = "INSERT INTO audit_lines (number, at, hash, line) VALUES (%s, %s, %s, %s)"
+HAS = "SELECT 1 FROM audit_lines WHERE number = %s AND hash = %s"
 PAGE = f"SELECT number, line FROM audit_lines WHERE number > %s ORDER BY number LIMIT {BATCH}"  # noqa: S608
 OLDEST = (
     "SELECT number, hash FROM audit_lines WHERE number < coalesce("
@@ -27,10 +29,20 @@ class PostgresAudit:
     def __init__(self, database: PostgresDatabase, *, key: bytes = b"") -> None:
         self._database = database
         self._key = key
+        self._unsure: dict[tuple[AuditEntry, ...], Link] = {}
+        """The last lines of transactions whose end got no answer, by their entries: if these come again, they may be
+        there."""
 
     async def append(self, entries: Sequence[AuditEntry]) -> None:
+        """Once, also if an earlier append of the same entries got no answer."""
+        given, written = tuple(entries), list[Link]()
+
         async def write(connection: Any) -> None:
-            lines, ends = appended(entries, await _locked(connection), self._key)
+            before = await _locked(connection)
+            known = self._unsure.get(given) if self._unsure else None
+            if known is not None and await fetch(connection, HAS, (known.number, known.hash)):
+                return
+            lines, ends = appended(entries, before, self._key)
             first = ends_of(ends).last.number - len(lines) + 1
             rows = [
                 (first + place, entry.at, hash_in(line), line.decode())
@@ -38,8 +50,18 @@ class PostgresAudit:
             ]
             await execute_each(connection, INSERT, rows)
             await connection.execute(SET_ENDS, (ends,))
+            written.append(ends_of(ends).last)
 
-        await self._database.run(write)
+        try:
+            await self._database.run(write)
+        except PegboardError:
+            if written:
+                self._unsure[given] = written[0]
+                while len(self._unsure) > MOST_UNSURE:
+                    del self._unsure[next(iter(self._unsure))]
+            raise
+        if self._unsure:
+            self._unsure.pop(given, None)
 
     async def read(self) -> AsyncIterator[bytes]:
         last = 0

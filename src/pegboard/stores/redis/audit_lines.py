@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 
 from pegboard.audit_entries import AuditEntry, Link
 from pegboard.errors import PegboardError
-from pegboard.stores.audit_chain import appended, ends_of, hash_in, removable, shortened
+from pegboard.stores.audit_chain import MOST_UNSURE, appended, ends_of, hash_in, removable, shortened
 from pegboard.stores.database import BATCH
 from pegboard.stores.redis.database import RedisServer
 
@@ -22,8 +22,6 @@ redis.call('LTRIM', KEYS[1], ARGV[3], -1)
 redis.call('SET', KEYS[2], ARGV[2])
 return 1
 """
-
-MOST_UNSURE = 100
 
 
 class RedisAudit:
