@@ -289,3 +289,15 @@ async def test_a_browser_may_be_in_two_sign_ins_at_once() -> None:
             assert (await browser.post(url, data=confirmed((await browser.get(url)).text))).status_code == 303
         ends = [await browser.get(f"/oauth/callback?state=of-{name}&code=c") for name in names]
     assert [f"You are signed in to {name}" in end.text for name, end in zip(names, ends, strict=True)] == [True, True]
+
+
+@pytest.mark.parametrize("mark", ["", "f00d"])
+async def test_the_address_of_a_page_has_no_part_that_proxies_take_for_a_hidden_file(mark: str) -> None:
+    returns = BrowserReturns(lambda: "https://gate.example", mark)
+    waiting = returns.begun("wiki")
+    assert waiting is not None
+
+    url = returns.page(waiting, "wiki", "ann", "https://login.example/authorize?state=s")
+
+    assert "/." not in url
+    assert sign_in_pages.mark({"type": "http", "path": url.removeprefix("https://gate.example")}) == mark

@@ -71,7 +71,8 @@ class BrowserReturns:
 
     def page(self, waiting: Loopback, server: str, name: str, target: str) -> str:
         """The address of the gateway's page for a sign-in at ``target``."""
-        number, secret = (f"{self._mark}.{secrets.token_urlsafe(24)}" for _ in range(2))
+        begin = f"{self._mark}." if self._mark else ""
+        number, secret = (begin + secrets.token_urlsafe(24) for _ in range(2))
         self._under_way[number] = BrowserReturn(server=server, name=name, target=target, secret=secret, waiting=waiting)
         return f"{self._base()}{PAGE}/{number}"
 
