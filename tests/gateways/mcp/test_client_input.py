@@ -134,6 +134,28 @@ async def test_answers_that_nobody_waits_for_are_refused_and_so_is_a_second_time
     rounds.close()
 
 
+async def test_a_call_goes_on_with_the_token_that_came_with_the_answers() -> None:
+    """The one with which it began may have ended while the person was asked."""
+
+    def client_with(token: str) -> ClientOrigin:
+        holder = Holder(name="ann", secret="rights", user="ann's id", token=token)
+        return ClientOrigin(context(), Caller(modern=True, holder=holder))
+
+    async def asks() -> dict[str, Any]:
+        origin = ORIGIN.get()
+        assert origin is not None
+        before = origin.token_of("ann's id")
+        await origin.ask(types.ElicitRequest(params=FORM))
+        return {"tokens": [before, origin.token_of("ann's id")]}
+
+    rounds = PendingInputs()
+    first = await rounds.result(context(), call(), client_with("first"), asks)
+    [question] = first["inputRequests"]
+    answered = call(first["requestState"], **{question: "a"})
+
+    assert await rounds.result(context(), answered, client_with("renewed"), asks) == {"tokens": ["first", "renewed"]}
+
+
 async def test_answers_that_are_no_object_are_refused() -> None:
     with pytest.raises(MCPError, match="must be an object"):
         await PendingInputs().result(context(inputResponses=None), call(), client(), asks_twice_at_once)

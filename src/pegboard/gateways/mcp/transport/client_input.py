@@ -97,10 +97,10 @@ class ClientOrigin:
         with it what was set there."""
         self._ctx = None
 
-    def retried(self, ctx: Context, answers: types.InputResponses) -> None:
-        """The client has sent its request again, with these answers; answered questions are removed. Those that the
-        server has withdrawn meanwhile are ignored."""
-        self._ctx = ctx
+    def retried(self, ctx: Context, caller: Caller, answers: types.InputResponses) -> None:
+        """The client has sent its request again, with these answers and perhaps a renewed token; answered questions are
+        removed. Those that the server has withdrawn meanwhile are ignored."""
+        self._ctx, self.caller = ctx, caller
         for key in self.questions.keys() & answers.keys():
             del self.questions[key]
             waiting = self._answers.pop(key, None)
@@ -189,7 +189,7 @@ class PendingInputs:
         if params is not None and not origin.takes_requests:
             state = params.request_state
             if state is not None and state.startswith(PARKED):
-                return await self._next(self._again(ctx, state, params.input_responses or {}))
+                return await self._next(self._again(ctx, origin.caller, state, params.input_responses or {}))
             origin.inputs = Inputs(responses=params.input_responses, state=state)
         if origin.takes_requests or not origin.can_be_asked:
             try:
@@ -204,13 +204,13 @@ class PendingInputs:
         for key in list(self._parked):
             self._give_up(key)
 
-    def _again(self, ctx: Context, state: str, answers: types.InputResponses) -> Parked:
+    def _again(self, ctx: Context, caller: Caller, state: str, answers: types.InputResponses) -> Parked:
         parked = self._parked.pop(state, None)
         if parked is None:
             raise MCPError(types.INVALID_PARAMS, "The request these answers belong to has expired: start again.")
         if parked.late is not None:
             parked.late.cancel()
-        parked.origin.retried(ctx, answers)
+        parked.origin.retried(ctx, caller, answers)
         return parked
 
     async def _next(self, parked: Parked) -> Result:
