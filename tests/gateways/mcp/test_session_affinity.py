@@ -11,12 +11,14 @@ from typing import Any
 
 import httpx2
 import pytest
+from starlette.types import Message, Scope
 
-from doors import META, Raw
+from doors import ACCEPT, META, MODERN, Raw
 from failing import Failing
 from pegboard.clock import SystemClock
 from pegboard.gateways.mcp.cluster import peers
 from pegboard.gateways.mcp.gateway.host import Host
+from pegboard.gateways.mcp.transport.http import HttpDoor
 from pegboard.model import Replica
 from pegboard.settings.server_spec import ServerSpec
 from pegboard.stores import MemoryReplicas, MemorySessions, MemorySigningKeys
@@ -98,3 +100,26 @@ async def test_answers_of_a_client_without_a_session_reach_the_process_that_aske
             late = await answering()
         refused = await client.post("tools/call", late)
         assert "has expired" in refused.message["error"]["message"]
+
+
+async def test_a_body_without_end_is_read_no_further_than_where_it_would_be_served(open_door: OpenDoor) -> None:
+    read, answers = 0, list[Message]()
+
+    async def receive() -> Message:
+        nonlocal read
+        read += 1
+        assert read < 100
+        return {"type": "http.request", "body": bytes(1_000_000), "more_body": True}
+
+    async def send(message: Message) -> None:
+        answers.append(message)
+
+    headers = [(b"host", b"127.0.0.1"), (b"accept", ACCEPT.encode()), (b"content-type", b"application/json")]
+    headers.append((b"mcp-protocol-version", MODERN.encode()))
+    scope: Scope = {"type": "http", "method": "POST", "path": "/mcp", "query_string": b"", "headers": headers}
+    clock = SystemClock()
+    others = peers.Peers(MemoryReplicas(clock), Replica(id="a", url="http://a"), clock)
+    async with open_door() as (_, host), HttpDoor(host, peers=others).running() as door:
+        await door(scope, receive, send)
+    assert answers[0]["status"] == 413
+    assert read == 5

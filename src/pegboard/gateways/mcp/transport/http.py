@@ -10,10 +10,14 @@ from urllib.parse import urlsplit
 
 import anyio
 import mcp_types as types
-from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
+from mcp.server.transport_security import (
+    RequestBodyLimitMiddleware,
+    TransportSecurityMiddleware,
+    TransportSecuritySettings,
+)
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pegboard.caller_limits import ANYONE, RateLimitReached
 from pegboard.errors import ConfigError, PegboardError
@@ -45,7 +49,7 @@ class Endpoint:
     """The endpoint of one gateway."""
 
     gateway: Gateway
-    app: SessionRecovery | SessionAffinity
+    app: ASGIApp
     close: Callable[[], None]
 
 
@@ -207,11 +211,12 @@ class HttpDoor:
             )
         return Endpoint(gateway=gateway, app=self._app(manager, gateway), close=close)
 
-    def _app(self, manager: ResumableSessions, gateway: Gateway) -> SessionRecovery | SessionAffinity:
+    def _app(self, manager: ResumableSessions, gateway: Gateway) -> ASGIApp:
         local = SessionRecovery(manager, gateway, self._host.signing)
         if self._peers is None or self._forwarder is None:
             return local
-        return SessionAffinity(local, gateway, self._peers, self._forwarder, self._host.signing)
+        shared = SessionAffinity(local, gateway, self._peers, self._forwarder, self._host.signing)
+        return RequestBodyLimitMiddleware(shared, manager.max_request_body_size)  # it reads bodies before the transport
 
 
 def guard(host: str, allowed: tuple[str, ...], pages: tuple[str, ...] = ()) -> TransportSecuritySettings:
