@@ -272,6 +272,21 @@ async def test_a_file_that_loses_where_the_gateway_serves_does_not_make_all_clie
             await DashboardAccess(host, TransportSecuritySettings()).viewer(proxied)
 
 
+async def test_browsers_that_sign_in_return_to_the_address_that_a_reload_says(
+    configuration: Configuration, follow: Callable[..., Any]
+) -> None:
+    def write(gateway: str) -> None:
+        configuration.write({}, issuer={"url": "https://login.example", "resource": f"https://{gateway}.example/mcp"})
+
+    write("old")
+    async with follow() as (_, host):
+        write("new")
+        await until(lambda: host.settings.public_address == "https://new.example")
+        waiting = host.sign_ins.returns.begun("wiki")
+        assert waiting is not None
+        assert waiting.url == "https://new.example/oauth/callback"
+
+
 async def test_that_the_configuration_is_followed_no_more_is_said(
     configuration: Configuration, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -86,6 +86,10 @@ class SignIns:
             self._returns = BrowserReturns(lambda: self._settings.public_address, self.mark)
         return self._returns
 
+    def follow(self, settings: Settings) -> None:
+        """Use these settings of the gateway from now on."""
+        self._settings, self.local = settings, settings.is_for_one_person
+
     def present(self, user: str, name: str, token: str) -> None:
         """A user is here, under this name, with a token to exchange if there is one."""
         self._names[user] = name

@@ -246,7 +246,7 @@ class Host:
             self.settings = before
             raise
         self.access, self._items = access, items
-        self.sign_ins.local = settings.is_for_one_person
+        self.sign_ins.follow(settings)
         for user, name, _ in self._every_gateway():
             if name and name not in settings.toolsets:
                 (self.users.gateways(user) if user else self._gateways).pop(name).close()
