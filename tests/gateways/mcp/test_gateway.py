@@ -254,7 +254,8 @@ async def test_tools_that_go_during_a_search_are_left_out_of_its_answer(
 
     found = [[tool["name"] for tool in answer["tools"]] for answer in (before, after)]
     assert found[0][0] == "add"
-    assert found[1][:2] == found[0][1:]
+    assert found[1]  # in another order, if the tools have been embedded meanwhile
+    assert "add" not in found[1]
 
 
 async def test_search_is_narrowed_to_a_server(client_of: OpenClient) -> None:
