@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,8 @@ from pegboard_bench.hostile.stores import Restarted, gateway_restarted, store_re
 from services import POSTGRES, REDIS, delete_keys, drop_schema, needs_postgres, needs_redis
 
 STORES = [pytest.param(REDIS, marks=needs_redis), pytest.param(POSTGRES, marks=needs_postgres)]
-PREFIX = "hostile_test"
+PREFIX = f"hostile_test_{os.getpid()}"
+"""Of each worker: one that ends removes what it left in the store, and another one would lose its sessions."""
 FORGOTTEN_SECONDS = 8
 """Sessions were refused for as long until the store forgot the process that had crashed. `make bench-hostile` measures
 how long they are refused now: that depends on how busy the machine is."""
