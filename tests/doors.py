@@ -85,7 +85,8 @@ class Raw:
         answer = await self.post("initialize", hello)
         assert answer.status == 200, answer
         self.session = answer.headers["mcp-session-id"]
-        assert (await self.post("notifications/initialized", None)).status == 202
+        begun = await self.post("notifications/initialized", None)
+        assert begun.status == 202, begun
         return self
 
     async def post(self, method: str, params: dict[str, Any] | None) -> Answer:

@@ -197,7 +197,7 @@ def test_state_moves_to_another_store_and_back_line_for_line(
     run_json("state", "export", first)
     home = os.environ["XDG_STATE_HOME"]
 
-    monkeypatch.setenv("PEGBOARD_STATE", json.dumps({"url": url, "prefix": prefix}))
+    monkeypatch.setenv("PEGBOARD_STATE", json.dumps({"url": url, "prefix": prefix, "timeout": 30}))
     assert run_json("state", "import", first)["taken"] == 11
     run_json("state", "export", second)
     monkeypatch.delenv("PEGBOARD_STATE")
@@ -234,7 +234,7 @@ def test_of_a_file_with_a_wrong_line_nothing_is_imported(
     file.write_text("\n".join([*lines[:-2], lines[-2].replace("seen", "saw"), lines[-1]]))
     monkeypatch.setenv("XDG_STATE_HOME", str(machine / "new"))
     if url:
-        monkeypatch.setenv("PEGBOARD_STATE", json.dumps({"url": url, "prefix": prefix}))
+        monkeypatch.setenv("PEGBOARD_STATE", json.dumps({"url": url, "prefix": prefix, "timeout": 30}))
 
     result = run("state", "import", file)
 

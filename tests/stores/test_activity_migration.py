@@ -73,8 +73,8 @@ async def test_decisions_in_a_file_get_their_sums(tmp_path: Path) -> None:
 async def test_decisions_in_postgresql_get_their_sums() -> None:
     entries, schema = kept_before(), f"test_{uuid4().hex}"
     first = [step.name for step in MIGRATIONS].index("activity") + 1
-    old = PostgresDatabase(POSTGRES, schema=schema, migrations=MIGRATIONS[:first])
-    database = PostgresDatabase(POSTGRES, schema=schema)
+    old = PostgresDatabase(POSTGRES, schema=schema, migrations=MIGRATIONS[:first], timeout=30)
+    database = PostgresDatabase(POSTGRES, schema=schema, timeout=30)
     try:
         await old.run(lambda connection: execute_each(connection, insert("%s"), old_rows(entries)))
         await check(PostgresActivity(database), entries)

@@ -200,7 +200,7 @@ async def test_a_handle_is_its_callers_and_survives_a_restart(open_door: OpenDoo
 @needs_redis
 @pytest.mark.requirement("results.handles")
 async def test_of_many_sessions_on_two_replicas_none_reads_anothers_and_none_loses_its_own(open_door: OpenDoor) -> None:
-    state = {"url": REDIS, "prefix": f"test_{uuid4().hex}"}
+    state = {"url": REDIS, "prefix": f"test_{uuid4().hex}", "timeout": 30}
     options: dict[str, Any] = {"results": CUT | {"budget": 200}, "state": state, "allowed_hosts": ("127.0.0.1",)}
     try:
         async with AsyncExitStack() as stack:

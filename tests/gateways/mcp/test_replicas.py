@@ -39,9 +39,10 @@ Start = Callable[..., Any]
 
 @pytest.fixture(params=[pytest.param("redis", marks=needs_redis), pytest.param("postgres", marks=needs_postgres)])
 async def state(request: pytest.FixtureRequest) -> AsyncIterator[dict[str, Any]]:
-    """A store of their own."""
+    """A store of their own, which has time to answer: a process that gave it up for a moment, as it does after two
+    seconds, keeps what begins then to itself."""
     prefix = f"test_{uuid4().hex}"
-    yield {"url": REDIS if request.param == "redis" else POSTGRES, "prefix": prefix}
+    yield {"url": REDIS if request.param == "redis" else POSTGRES, "prefix": prefix, "timeout": 30}
     await (delete_keys(prefix) if request.param == "redis" else drop_schema(prefix))
 
 
@@ -193,7 +194,7 @@ async def test_what_a_client_replies_reaches_the_process_that_asked(
         return reply
 
     monkeypatch.setattr("pegboard.gateways.mcp.transport.http.gateway_server", asks)
-    state = {"url": REDIS, "prefix": f"test_{uuid4().hex}"}
+    state = {"url": REDIS, "prefix": f"test_{uuid4().hex}", "timeout": 30}
     async with AsyncExitStack() as stack:
         doors = [await stack.enter_async_context(open_door(state=state)) for _ in range(2)]
         url = await stack.enter_async_context(balanced(*(urlsplit(door).port or 0 for door, _ in doors)))

@@ -39,7 +39,7 @@ class Deaf(PostgresDatabase):
 
 @pytest.fixture
 async def database() -> AsyncIterator[Deaf]:
-    made = Deaf(POSTGRES, schema=f"test_{uuid4().hex}")
+    made = Deaf(POSTGRES, schema=f"test_{uuid4().hex}", timeout=30)
     yield made
     await made.close()
     await drop_schema(made.schema)
