@@ -89,6 +89,8 @@ VARIABLES = {
 }
 ANN, OLD, BOB, TEAM, OLD_TEAM = (canary(name) for name in ("ann", "ann-old", "opaque-bob", "team", "team-old"))
 LATER = "2099-01-01T00:00:00Z"
+PATIENCE = 60
+"""Seconds: a machine that is busy is no store that is down, without which new tools are refused."""
 CANARIES = VARIABLES | {
     name: canary(name)
     for name in (
@@ -206,7 +208,7 @@ def options(issuer: RunningIssuer, recorder: str, schema: str) -> dict[str, Any]
         },
         "toolsets": {"small": {"tools": ["scripted/*"], "preset": {"scripted/echo": {"text": canary("preset")}}}},
         "summaries": {"base_url": recorder, "model": "m", "api_key_env": "SUMMARIES"},
-        "state": {"url": POSTGRES.replace("@", f":{canary('state')}@"), "prefix": schema},
+        "state": {"url": POSTGRES.replace("@", f":{canary('state')}@"), "prefix": schema, "timeout": PATIENCE},
         "audit_log": {"to": ["file", "store"], "values": True, "key_env": "AUDIT"},
         "activity": {"keep": "store", "texts": True},
         "llm": {

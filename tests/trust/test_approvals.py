@@ -283,6 +283,27 @@ async def test_a_process_that_begins_without_a_store_knows_nothing_and_holds_eve
     assert trust.admits(catalog_of(DIG)) == []
 
 
+async def test_a_call_waits_for_the_second_answer_of_a_store_that_failed_once(
+    trust_of: TrustOf, catalog_of: CatalogOf, store: Failing
+) -> None:
+    """It is asked again a moment later. One that fails then as well is down."""
+    trust = trust_of()
+    store.down = True
+    await trust.see(catalog_of(DIG))
+    call = asyncio.create_task(trust.admit(DIG.id))
+    await asyncio.sleep(0)
+    assert not call.done()
+    store.down = False
+    await trust.ask()
+    await call
+
+    store.down = True
+    await trust.see(catalog_of(DIG, FILL))
+    await trust.ask()
+    with pytest.raises(NotApproved, match=r"cannot be reached now"):
+        await trust.admit(FILL.id)
+
+
 async def test_a_definition_that_nobody_has_looked_at_yet_is_not_admitted(
     trust_of: TrustOf, catalog_of: CatalogOf
 ) -> None:

@@ -81,6 +81,9 @@ class Approvals:
         self._asking = asyncio.Lock()
         self._wanted = Flag()
         self._settled = Flag()
+        self._tried = Flag()
+        """As `_settled`, but set by a failure only if it was not the first: one is often over when the store is asked
+        again."""
         self._health = StoreHealth("Approved definitions cannot be read")
 
     def adopt(self, policy: PinPolicy, scanning: ScanPolicy = "off") -> None:
@@ -117,9 +120,10 @@ class Approvals:
             raise NotApproved(str(tool), self._why(tool), pin=str(tool_key(tool)))
 
     async def admit(self, tool: ToolId) -> None:
-        """As `check`, but the store's answer is waited for if something was listed a moment ago."""
+        """As `check`, but the store's answer is waited for if something was listed a moment ago: the second one, if it
+        failed at first."""
         if tool in self._held_back:
-            await self.settled(FIRST_ANSWER_SECONDS)
+            await self._wait(self._tried, FIRST_ANSWER_SECONDS)
         self.check(tool)
 
     async def see(self, catalog: Catalog) -> None:
@@ -129,6 +133,7 @@ class Approvals:
             self._take()
             if self._unnoted:
                 self._settled.clear()
+                self._tried.clear()
             self._judge()  # before the first await: a call may be waiting for this very server
             if self._unnoted:
                 await self.ask()
@@ -141,9 +146,12 @@ class Approvals:
 
     async def settled(self, timeout: float) -> None:
         """Wait until the store has been asked about everything that is listed, or has failed."""
-        if self._strict and self._listed and not self._settled.is_set():
+        await self._wait(self._settled, timeout)
+
+    async def _wait(self, flag: Flag, timeout: float) -> None:
+        if self._strict and self._listed and not flag.is_set():
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._settled.wait(), timeout)
+                await asyncio.wait_for(flag.wait(), timeout)
 
     async def run(self) -> None:
         """Record in the store what is listed, and read what it knows whenever that may be more, until cancelled."""
@@ -186,11 +194,12 @@ class Approvals:
                 }
                 now = await self._note(noted, before)
             except PegboardError as error:
-                self._health.began(error)
+                first = self._health.began(error)
                 self._outdated = True
                 before = self._pins
                 asked = False
             else:
+                first = False
                 self._health.ended()
                 self._noted = {tool: seen for tool, seen in self._noted.items() if tool in self._listed} | noted
                 self._pins |= now
@@ -200,6 +209,8 @@ class Approvals:
             self._notices.unknown(EMPTY if asked else self._held_back - self._pins.keys())
             if not asked or not self._unnoted:
                 self._settled.set()
+                if not first:
+                    self._tried.set()
 
     def _learn(self, pins: Mapping[ToolId, Pin]) -> None:
         """What the store knows already holds at once, not only when what is new is recorded as well."""
