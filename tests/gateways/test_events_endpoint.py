@@ -13,7 +13,9 @@ import pytest
 from typer.testing import CliRunner
 
 from doors import Raw
-from pegboard.activity_entries import ActivityEntry
+from pegboard import activity_export
+from pegboard.activity_entries import ActivityEntry, ActivityQuery
+from pegboard.activity_export import PAGE
 from pegboard.apps.cli import app, event_source
 from pegboard.apps.cli.event_source import happened
 from pegboard.apps.cli.top_figures import TopWindow
@@ -23,6 +25,7 @@ from pegboard.events import OutcomeReported
 from pegboard.gateways import events_endpoint
 from pegboard.gateways.events_endpoint import EventFeed, EventFeedApp
 from pegboard.settings import load_settings
+from pegboard.stores import MemoryActivity
 from pegboard.stores.state import open_state
 from served import Gateway, OpenGateway
 
@@ -192,12 +195,30 @@ async def test_all_of_the_chosen_period_is_read_from_a_store_the_earliest_first(
     config = await stored(tmp_path, entries)
     heard = happened([config], None, since=now - 3000 + 100)
 
-    first = await anext(heard)
-    again = await anext(heard)
-    await heard.aclose()  # type: ignore[attr-defined]
+    batches = [await anext(heard)]
+    while batches[-1]:
+        batches.append(await anext(heard))
+    await heard.aclose()
 
-    assert [each["id"] for each in first] == [each.id for each in entries[100:]]
-    assert again == []
+    assert [each["id"] for batch in batches for each in batch] == [each.id for each in entries[100:]]
+    assert max(map(len, batches)) == PAGE, "a long period is never held as a whole"
+
+
+async def test_entries_of_one_moment_and_those_that_come_late_are_read_once_in_pages(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(activity_export, "PAGE", 3)
+    store = MemoryActivity()
+    entries = [ActivityEntry(id=f"{n:02}", at=float(n // 4), door="mcp", kind="list") for n in range(20)]
+    await store.put(entries)
+    pages = event_source._earliest_first(store, ActivityQuery(since=1.0, before=(4.0, "")))
+    first = await anext(pages)
+    late = ActivityEntry(id="late", at=2.5, door="mcp", kind="list")
+    await store.put([late])
+
+    found = [*first, *[entry async for page in pages for entry in page]]
+
+    assert found == [*entries[4:12], late, *entries[12:16]]
 
 
 async def test_what_happens_while_entries_of_a_store_are_read_or_printed_comes_next(
@@ -212,8 +233,9 @@ async def test_what_happens_while_entries_of_a_store_are_read_or_printed_comes_n
 
     assert [each["id"] for each in await anext(heard)] == ["a"]
     await stored(tmp_path, [ActivityEntry(id="b", at=time.time(), door="mcp", kind="list")])
-    assert [each["id"] for each in await anext(heard)] == ["b"]
-    await heard.aclose()  # type: ignore[attr-defined]
+    heard_next = [await anext(heard) for _ in range(2)]
+    assert [each["id"] for batch in heard_next for each in batch] == ["b"]
+    await heard.aclose()
 
 
 def test_failed_calls_of_entries_count_for_the_tool_that_they_are_known_to_be_of() -> None:

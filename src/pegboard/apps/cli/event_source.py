@@ -6,13 +6,15 @@ import asyncio
 import json
 import os
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from pegboard.activity_entries import NOT_RANKED, ActivityEntry, ActivityQuery
-from pegboard.activity_export import decisions
+from pegboard.activity_export import Pages, decisions
 from pegboard.apps.cli.configs import own_files, own_files_agreed
 from pegboard.clock import SYSTEM_CLOCK
 from pegboard.errors import ConfigError
@@ -28,13 +30,15 @@ REST, MOST_REST = 4.0, 15.0
 """Times as long as it read, a reader leaves a store alone, and for how many seconds at most."""
 PATIENCE = 10.0
 OVERLAP = 120.0
-"""Seconds of entries that are read again, as calls change them later."""
+"""Seconds of entries that are read again, as calls change them later. Of what is older, no more than a page is held."""
+QUIET_SECONDS = 1.0
+"""Seconds without anything after which a gateway has said all that it remembers."""
 Happened = dict[str, Any]
 
 
-async def happened(files: Sequence[Path] | None, url: str | None, *, since: float) -> AsyncIterator[list[Happened]]:
+async def happened(files: Sequence[Path] | None, url: str | None, *, since: float) -> AsyncGenerator[list[Happened]]:
     """What happened from a moment on (seconds since the epoch), the earliest first, and then what happens; an empty
-    list now and then where nothing does. Ends when the gateway does.
+    list once that is all, and now and then where nothing does. Ends when the gateway does.
 
     Raises ConfigError where there is no gateway and no store.
     """
@@ -76,18 +80,37 @@ async def _served(url: str, since: float) -> AsyncIterator[list[Happened]]:
         ):
             if answer.status_code != httpx2.codes.OK:
                 raise _refused(answer.status_code, await answer.aread())
-            async for line in answer.aiter_lines():
-                if line.startswith("data: "):
-                    said = json.loads(line[6:])
-                    if said.get("at", since) >= since:
-                        yield [said]
-                elif line.startswith(":"):
-                    yield []
+            async with aclosing(_or_quiet(answer.aiter_lines())) as lines:
+                async for line in lines:
+                    if line is None:
+                        yield []
+                    elif line.startswith("data: "):
+                        said = json.loads(line[6:])
+                        if said.get("at", since) >= since:
+                            yield [said]
     except httpx2.HTTPError as error:
         raise ConfigError(
             f"The gateway at {parts.netloc.rpartition('@')[2]} cannot be reached: {type(error).__name__}.",
             remedy="Check --url, and that `pegboard serve` runs.",
         ) from error
+
+
+async def _or_quiet(lines: AsyncIterator[str]) -> AsyncGenerator[str | None]:
+    """The lines; None where none has come for a while, from the first one on."""
+    coming = asyncio.ensure_future(anext(lines))
+    quiet = None
+    try:
+        while True:
+            if not (await asyncio.wait([coming], timeout=quiet))[0]:
+                yield None
+                continue
+            yield coming.result()
+            coming, quiet = asyncio.ensure_future(anext(lines)), QUIET_SECONDS
+    except StopAsyncIteration:
+        return
+    finally:
+        coming.cancel()
+        await asyncio.wait([coming])
 
 
 def _refused(status: int, body: bytes) -> ConfigError:
@@ -109,24 +132,50 @@ async def _stored(settings: Settings, since: float) -> AsyncIterator[list[Happen
         if state.activity is None:
             raise ConfigError("This store keeps no activity.", remedy="Keep state in PostgreSQL or in files.")
         while True:
-            now, began = time.time(), time.monotonic()
-            found = await _entries(state.activity, since)
+            now = time.time()
+            if now - since > 2 * OVERLAP:
+                older = ActivityQuery(since=since, before=(now - OVERLAP, ""))
+                async for page in _earliest_first(state.activity, older):
+                    if fresh := _fresh(page, known):
+                        yield fresh
+                since = now - OVERLAP
+            began = time.monotonic()
+            found = await _newest_first(state.activity, ActivityQuery(since=since))
             took = time.monotonic() - began
-            fresh = [each for each in reversed(found) if known.get(each.id) != each]
+            if fresh := _fresh(reversed(found), known):
+                yield fresh
+            yield []
             known = {each.id: each for each in found}
-            yield [entry_fields(each) for each in fresh]
             since = max(since, now - OVERLAP)  # not of the time after: reading and printing may have taken long
             await asyncio.sleep(min(MOST_REST, max(EVERY, took * REST)))
     finally:
         await state.close()
 
 
-async def _entries(store: Activity, since: float) -> list[ActivityEntry]:
-    """All from a moment on, the newest first, without the longest of what is not shown."""
+def _fresh(entries: Iterable[ActivityEntry], known: Mapping[str, ActivityEntry]) -> list[Happened]:
+    return [entry_fields(each) for each in entries if known.get(each.id) != each]
+
+
+async def _earliest_first(store: Activity, query: ActivityQuery) -> Pages:
+    """All that the query chooses, in pages that are read twice: a store gives the newest first, and of a long period
+    only where each page ends is remembered."""
+    ends = [_place(page[-1]) async for page in decisions(store, query)]
+    for before, last in reversed([*zip([query.before, *ends], ends, strict=False)]):
+        found = await _newest_first(store, replace(query, since=last[0], before=before))
+        yield [each for each in reversed(found) if _place(each) >= last]
+
+
+async def _newest_first(store: Activity, query: ActivityQuery) -> list[ActivityEntry]:
+    """All that the query chooses, without the longest of what is not shown."""
     found: list[ActivityEntry] = []
-    async for page in decisions(store, ActivityQuery(since=since)):
+    async for page in decisions(store, query):
         found += [each._replace(text="", scores=NOT_RANKED) for each in page]
     return found
+
+
+def _place(entry: ActivityEntry) -> tuple[float, str]:
+    """Where the entry stands in a list."""
+    return entry.at, entry.id
 
 
 def entry_fields(entry: ActivityEntry) -> Happened:

@@ -7,7 +7,7 @@ import json
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from fnmatch import fnmatchcase
@@ -35,8 +35,6 @@ LEFT_OUT = frozenset({"event", "at", "scores", "candidates", "id", "turn_id", "q
 RESULT = "result"
 """The entry of a shortened result: its upstream is the tool."""
 LONGEST = 60
-QUIET_SECONDS = 1.0
-"""Seconds without anything after which --no-follow ends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,23 +110,13 @@ async def _follow(
     files: Sequence[Path] | None, url: str | None, ago: float, wanted: EventFilter, *, follow: bool, as_json: bool
 ) -> None:
     console = Console(highlight=False, soft_wrap=True)
-    batches, quiet = aiter(happened(files, url, since=time.time() - ago)), None
-    while True:
-        coming = asyncio.ensure_future(anext(batches))
-        done, _ = await asyncio.wait([coming], timeout=quiet)
-        quiet = None if follow else QUIET_SECONDS  # from the first answer on: finding the gateway takes its time
-        if not done:
-            coming.cancel()
-            return
-        try:
-            batch = coming.result()
-        except StopAsyncIteration:
-            return
-        if not follow and not batch:
-            return
-        for said in batch:
-            if said["event"] != "Servers" and wanted.fits(said):
-                _print(console, said, as_json=as_json)
+    async with aclosing(happened(files, url, since=time.time() - ago)) as batches:
+        async for batch in batches:
+            if not follow and not batch:
+                return
+            for said in batch:
+                if said["event"] != "Servers" and wanted.fits(said):
+                    _print(console, said, as_json=as_json)
 
 
 def _print(console: Console, said: Mapping[str, Any], *, as_json: bool) -> None:
