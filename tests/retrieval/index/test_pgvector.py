@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from pathlib import Path
 from uuid import uuid4
 
 import numpy as np
@@ -139,6 +140,26 @@ async def test_a_table_that_was_dropped_is_an_error_once_and_made_anew(pgvector_
     await index.add(IDS[:3], ROWS[:3])
 
     assert [tool for tool, _ in (await index.search(ROWS[:1], 1))[0]] == IDS[:1]
+
+
+@needs_pgvector
+async def test_tables_that_nobody_uses_any_more_are_found_and_dropped_as_the_documentation_says(
+    pgvector_database: PgvectorDatabase,
+) -> None:
+    board = f"_own-{uuid4().hex}"
+    index = PgvectorIndex(pgvector_database, [board, "space"])
+    await index.add(IDS[:3], ROWS[:3])
+    page = (Path(__file__).parents[3] / "docs/vectors.md").read_text(encoding="utf-8")
+    listed, drop = page.partition("```sql\n")[2].partition("```")[0].strip().rstrip(";").split(";\n")
+    [(name, *_)] = await pgvector_database.run(
+        lambda connection: [row for row in connection.execute(listed) if row[1] == f"{board}.space"]
+    )
+    example = drop.rpartition(".")[2]
+
+    await pgvector_database.run(lambda connection: connection.execute(drop.replace(example, name)))
+
+    with pytest.raises(StoreError, match="does not exist"):
+        await index.search(ROWS[:1], 1)
 
 
 @needs_pgvector

@@ -103,6 +103,19 @@ async def test_a_refusal_is_an_error_without_what_the_server_said(pretending: tu
     assert TOKEN not in str(caught.value)
 
 
+async def test_a_collection_that_was_deleted_is_an_error_once_and_made_anew(qdrant_client: Any) -> None:
+    index, tool = QdrantIndex(qdrant_client, "deleted", timeout=60), ToolId("a", "b")
+    await index.add([tool], ONE)
+    qdrant_client.delete_collection("deleted")
+
+    with pytest.raises(StoreError, match="cannot be used"):
+        await index.search(ONE, 1)
+    assert await index.ids() == frozenset()
+    await index.add([tool], ONE)
+
+    assert [found for found, _ in (await index.search(ONE, 1))[0]] == [tool]
+
+
 @pytest.mark.filterwarnings("ignore:Api key is used with an insecure connection:UserWarning")
 async def test_a_server_that_is_not_there_is_an_error_that_names_its_address() -> None:
     with pytest.raises(StoreError, match=r"Qdrant at http://127\.0\.0\.1:9 cannot be used"):
