@@ -75,7 +75,7 @@ async def found_tools(
     if board.profile.ranker != "hybrid":
         decision = await board.search(ask(query), where)
         return Found(query=query, decision=decision, tools=tuple(matching(decision, board.profile)))
-    query = await index.corrected_for(query, board.permitted(ask(query)))
+    query = index.corrected(query, board.permitted(ask(query)))
     decision = await board.search(ask(query), where, shown=LOOKED_THROUGH if index.named(query) else USUAL)
     chance = chance_of_match(index, board.profile, decision, decision.candidates, query)
     best = index.ordered(query, decision.candidates)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import random
-from typing import Any
 
 import pytest
 
 from pegboard.model import Candidate, Server, ServerName, Tool, ToolId
-from pegboard.retrieval import search_index
+from pegboard.retrieval import speller
 from pegboard.retrieval.no_match import shipped
 from pegboard.retrieval.search_index import SearchIndex, certainty
 from pegboard.retrieval.speller import MOST_UNKNOWN, Speller, edits
@@ -113,31 +112,24 @@ def test_certainty_has_three_words() -> None:
     assert [certainty(each) for each in (0.9, 0.5, 0.3, 0.15, 0.1)] == ["high", "high", "some", "some", "low"]
 
 
-async def test_the_words_that_callers_of_the_same_rights_see_are_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    counted, changed = 0, Speller.changed
+@pytest.mark.parametrize("seed", range(4))
+def test_a_query_is_corrected_to_words_that_its_caller_sees_and_no_tool_is_read_for_it(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chance = random.Random(seed)
+    index, others = SearchIndex(TOOLS, {}), [fake_tool("delta_bench", "A brunch, and its isle", server="GitHub")]
+    grown = SearchIndex([*TOOLS[2:], *others], {}, before=index)
+    boards = [(index, frozenset(chance.sample(list(TOOLS), chance.randint(0, len(TOOLS))))) for _ in range(20)] + [
+        (grown, frozenset(others)),
+        (grown, frozenset(TOOLS[2:5])),
+    ]
+    queries = ("delte brnch", "creat an isue in GitHub", "wether tomorow", "rember this", "delta bench")
+    wanted = [[Speller(seen).corrected(query) for query in queries] for _, seen in boards]
+    monkeypatch.setattr(speller, "raw_words", None)  # thousands of tools are not gone through at each search
 
-    def counting(*given: Any) -> Speller:
-        nonlocal counted
-        counted += 1
-        return changed(*given)
-
-    monkeypatch.setattr(Speller, "changed", counting)
-    monkeypatch.setattr(search_index, "MOST_SPELLERS", 3)
-    every = frozenset(BY_NAME.values())
-    few, fewer, others = (every - {BY_NAME[name]} for name in ("create_branch", "remember", "jira_get_issue"))
-    index = SearchIndex(TOOLS, {})
-
-    async def check(seen: frozenset[ToolId]) -> None:
-        own = Speller(tool for tool in TOOLS if tool.id in seen)
-        assert await index.corrected_for("delte brnch", seen) == own.corrected("delte brnch")
-
-    for seen in (every, few, fewer, few, every, others):
-        await check(seen)
-    assert counted == 3
-    monkeypatch.setattr(index, "_tools", {})  # thousands of tools are not gone through at each search
-    for seen in (every, few, others):
-        await check(seen)
-    assert counted == 3
+    for (each, seen), meant in zip(boards, wanted, strict=True):
+        ids = frozenset(tool.id for tool in seen)
+        assert [each.corrected(query, ids) for query in queries] == meant
 
 
 @pytest.mark.requirement("library.changed-tools")

@@ -8,14 +8,12 @@ it must be possible to tell it that there is none.
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from pegboard.model import Candidate, Server, Tool, ToolId
 from pegboard.retrieval.catalog_words import CatalogWords
 from pegboard.retrieval.exact_names import NAMED
-from pegboard.retrieval.index_thread import on_index_thread
 from pegboard.retrieval.intents import clauses
 from pegboard.retrieval.named_servers import NamedServers
 from pegboard.retrieval.no_match import NoMatch, shipped
@@ -36,9 +34,6 @@ HIGH, SOME = 0.5, 0.15
 FAINT, FAINT_IF_COMMON = 0.01, 0.2
 """A named server's tools come first if the best has this share of the best score of all; more if the name is an
 ordinary word, such as `memory`."""
-
-MOST_SPELLERS = 16
-"""Sets of tools that callers see, to whose words queries are corrected, that are kept."""
 
 
 class SearchIndex:
@@ -67,25 +62,11 @@ class SearchIndex:
             gone, new = ([tool for tool in each if id(tool) not in stay] for each in (gone, new))
             self._speller, self._words = before._speller.changed(gone, new), before._words.changed(gone, new, servers)
         self._servers = NamedServers(tools)
-        self._spellers: OrderedDict[frozenset[ToolId], Speller] = OrderedDict()
-        """By the tools that their callers see, those that were used last at the end."""
 
-    def corrected(self, query: str) -> str:
-        """The query with misspelt words corrected to words of the catalog."""
-        return self._speller.corrected(query)
-
-    async def corrected_for(self, query: str, seen: frozenset[ToolId]) -> str:
-        """The query, corrected to words of the tools that a caller may see alone: what others are about is no matter of
-        theirs."""
-        speller = self._spellers.pop(seen, None) or await self._speller_of(seen)
-        self._spellers[seen] = speller
-        while len(self._spellers) > MOST_SPELLERS:
-            self._spellers.popitem(last=False)
-        return speller.corrected(query)
-
-    async def _speller_of(self, seen: frozenset[ToolId]) -> Speller:
-        gone = [tool for name, tool in self._tools.items() if name not in seen]
-        return await on_index_thread(len(gone), lambda: self._speller.changed(gone, ())) if gone else self._speller
+    def corrected(self, query: str, seen: frozenset[ToolId] | None = None) -> str:
+        """The query with misspelt words corrected to words of the catalog; with ``seen``, to words of the tools that a
+        caller may see alone: what others are about is no matter of theirs."""
+        return self._speller.corrected(query, seen)
 
     def named(self, query: str) -> frozenset[ToolId]:
         """The tools of the servers and products that the query names."""
