@@ -5,10 +5,11 @@ import dataclasses
 import json
 import pickle
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
-from pegboard import Board
+from pegboard import Board, model
 from pegboard.model import Message, Outcome, Part, ToolId, Turn
 from pegboard.testing import FakeEncoder, fake_tool
 
@@ -29,6 +30,25 @@ def test_tools_can_be_put_into_sets_though_their_schemas_cannot_be_hashed() -> N
     tool = fake_tool("renew_loan", schema={"type": "object", "properties": {"loan": {"type": "string"}}})
 
     assert tool in {tool}
+
+
+def test_equal_tools_are_compared_without_a_look_at_each_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = '{"properties": {"a": {"default": 0.5, "enum": [1, null, true, "é\\ud800"]}, "b": {"enum": [1, null]}}}'
+    one, other = (fake_tool("renew_loan", schema=json.loads(each)) for each in (text, "".join([" ", text])))
+    part = {"type": "string"}
+    shared, apart = {"properties": {"a": part, "b": part}}, {"properties": {"a": {**part}, "b": {**part}}}
+    turned = fake_tool("renew_loan", schema={"properties": dict(reversed(json.loads(text)["properties"].items()))})
+    assert one == turned
+    proxy = MappingProxyType({"default": 1})
+    assert fake_tool("t", schema=proxy) == fake_tool("t", schema={"default": 1})
+    assert fake_tool("t", schema=proxy) != fake_tool("t", schema={"default": True})
+
+    monkeypatch.setattr(model, "same_json", None)
+    monkeypatch.setattr(model, "repr", None, raising=False)
+
+    assert one == other
+    assert fake_tool("t", schema=shared) == fake_tool("t", schema=apart)
+    assert one != fake_tool("renew_loan", schema=shared)
 
 
 @pytest.mark.parametrize("noun", [fake_tool("t"), Turn.ask("hello"), Message(role="user"), Part(text="x")])
