@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from types import SimpleNamespace
 from typing import Any
 
 import httpx2
@@ -12,12 +13,16 @@ import pytest
 from mcp import Client, MCPError
 
 from doors import Raw
-from pegboard.audit_entries import ChainEnds, digest, findings
+from pegboard.audit_entries import FREE, AuditEntry, ChainEnds, digest, findings
 from pegboard.clock import SystemClock
 from pegboard.gateways.access_keys import hashed
+from pegboard.gateways.mcp.gateway import call_audit
+from pegboard.gateways.mcp.gateway.call_audit import AttemptedCall, CallAudit
+from pegboard.gateways.mcp.gateway.caller import CallContext, Caller
 from pegboard.gateways.mcp.gateway.host import Host
 from pegboard.stores import MemoryAudit
 from pegboard.telemetry.audit_log import AuditLog
+from pegboard.testing import FakeClock
 
 OpenClient = Callable[..., AbstractAsyncContextManager[Client]]
 OpenDoor = Callable[..., AbstractAsyncContextManager[tuple[str, Host]]]
@@ -126,3 +131,21 @@ async def test_calls_are_refused_while_a_required_log_cannot_be_written(client_o
 
     assert result.is_error
     assert json.loads(result.content[0].text)["error"] == "audit_unavailable"  # type: ignore[union-attr]
+
+
+def test_a_conversation_that_goes_on_calling_keeps_its_search_while_others_search(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(call_audit, "MOST_CONVERSATIONS", 2)
+    lines: list[AuditEntry] = []
+    log: Any = SimpleNamespace(is_on=True, clock=FakeClock(), digested=lambda given: ("", ""), put=lines.append)
+    later: Any = lambda work: work()  # noqa: E731
+    audit, ann = CallAudit(log, later), Caller(session="ann")
+    attempt = AttemptedCall(name="echo", arguments={}, context=CallContext(caller=ann))
+    audit.searched(ann, "of ann")
+    for other in ("bob", "eve", "zoe"):
+        audit.searched(Caller(session=other), f"of {other}")
+        audit.answered(attempt, {}, FREE)
+
+    assert [line.decision for line in lines] == ["of ann"] * 3
+    assert len(audit._searches) == 2

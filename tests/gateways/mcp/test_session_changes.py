@@ -341,3 +341,17 @@ async def test_only_so_many_sessions_are_in_memory_and_the_others_come_from_the_
     assert len(book._live) == 3
     assert len(book._locks) <= 3
     assert enabled(await book.get("0")) == "a"
+
+
+async def test_a_session_that_is_read_all_the_time_stays_in_memory_while_others_come(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The store keeps it only for so long after its last change."""
+    monkeypatch.setattr(session_changes, "LIVE", 3)
+    clock = FakeClock(1.0)
+    book = SessionBook(MemorySessions(clock, ttl=60.0))
+    await book.update("one", session_changes.enable(tools("a"), cap=4))
+    clock.advance(61.0)
+    for number in range(10):
+        assert enabled(await book.get("one")) == "a"
+        await book.update(str(number), session_changes.enable(tools("b"), cap=4))

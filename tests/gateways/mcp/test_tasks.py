@@ -7,6 +7,7 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import mcp_types as types
@@ -22,13 +23,14 @@ from pegboard.gateways.mcp.gateway import notifications
 from pegboard.gateways.mcp.gateway.after_answer import AfterAnswer
 from pegboard.gateways.mcp.gateway.caller import Caller
 from pegboard.gateways.mcp.gateway.gateway import Gateway
+from pegboard.gateways.mcp.tasks import server_tasks
 from pegboard.gateways.mcp.tasks.server_tasks import ServerTasks, StartedTask
 from pegboard.gateways.mcp.tasks.task_ids import TaskIds, TaskPlace
 from pegboard.gateways.mcp.transport.auth import Holder
 from pegboard.gateways.mcp.transport.gateway_server import wire
 from pegboard.gateways.mcp.transport.signed_ids import Signing
 from pegboard.gateways.mcp.trust.content import Contents
-from pegboard.model import ServerName, ToolId
+from pegboard.model import Server, ServerName, ToolId
 from pegboard.settings.server_spec import ServerSpec
 from pegboard.stores import MemoryEmbeddings, MemoryEvents, MemorySigningKeys
 from pegboard.testing import FakeClock, FakeEncoder
@@ -264,6 +266,40 @@ async def test_a_client_that_takes_no_word_of_its_task_delays_nobody(monkeypatch
             ServerName("s"), AnyNotification(method="notifications/tasks", params={"taskId": "a"})
         )
     assert heard == ["given"]
+
+
+async def test_a_task_that_its_client_asks_about_is_not_forgotten_for_those_that_came_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(server_tasks, "MOST_TASKS", 2)
+    heard: list[str] = []
+
+    async def request(_asked: Any) -> Result:
+        return {"status": "working"}
+
+    async def tell(message: Any) -> None:
+        heard.append(message.params["taskId"])
+
+    async def nothing(*_said: Any) -> None:
+        pass
+
+    upstream: Any = SimpleNamespace(server=Server(name=ServerName("s")), request=request, watch_task=nothing)
+    contents = Contents("off", events=MemoryEvents(), clock=FakeClock(), later=AfterAnswer())
+    tasks = ServerTasks(lambda: [upstream], lambda _server: upstream, lambda: None, TaskIds(), contents, nothing)
+    ann = Caller(session="ann")
+    tasks.connect("ann", tell)
+    given = tasks.created(ToolId("s", "t"), {"resultType": "task", "taskId": "first"}, ann)["taskId"]
+    for number in range(5):
+        await tasks.asked("tasks/get", {"taskId": given}, ann)
+        tasks.created(ToolId("s", "t"), {"resultType": "task", "taskId": f"{number}"}, Caller(session="bob"))
+    told = AnyNotification(method="notifications/tasks/status", params={"taskId": "first"})
+    await tasks.on_notification(ServerName("s"), told)
+    for number in range(5):
+        place = TaskPlace(server="s", tool="t", task=f"of another process {number}")
+        assert await tasks.watch("stream", TaskIds().given(place, None), ann, tell)
+
+    assert heard == [given]
+    assert len(tasks._started) == 2
 
 
 async def test_an_id_belongs_to_the_holder_that_started_the_task() -> None:

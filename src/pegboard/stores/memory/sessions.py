@@ -14,7 +14,7 @@ from pegboard.stores.sessions import in_order
 
 
 class MemorySessions:
-    """The ``capacity`` most recently saved sessions, each for ``ttl`` seconds after its last change."""
+    """The ``capacity`` sessions that were used last, each for ``ttl`` seconds after its last change."""
 
     def __init__(self, clock: Clock, *, ttl: float = float("inf"), capacity: int = 10_000) -> None:
         self._clock = clock
@@ -24,7 +24,10 @@ class MemorySessions:
 
     async def load(self, key: str) -> Session | None:
         expires, session = self._sessions.get(key, (0.0, None))
-        return session if expires > self._clock.time() else None
+        if session is None or expires <= self._clock.time():
+            return None
+        self._sessions.move_to_end(key)
+        return session
 
     async def save(self, session: Session) -> Session:
         stored = await self.load(session.id)

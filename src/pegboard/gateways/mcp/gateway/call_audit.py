@@ -21,7 +21,7 @@ from pegboard.spend_limits import NanoUsd
 from pegboard.telemetry.audit_log import AuditLog
 
 MOST_CONVERSATIONS = 10_000
-"""Conversations whose last search is remembered."""
+"""Conversations whose last search is remembered: those that searched or called last."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ class CallAudit:
         if not self.is_on:
             return
         self._searches[caller.conversation] = decision
-        self._searches.move_to_end(caller.conversation)
+        self._followed(caller)
         while len(self._searches) > MOST_CONVERSATIONS:
             self._searches.popitem(last=False)
 
@@ -94,9 +94,16 @@ class CallAudit:
             reason=reason,
             price=price,
             latency_ms=(self._log.clock.monotonic() - attempt.started) * 1000 if attempt.started is not None else 0.0,
-            decision=self._searches.get(caller.conversation, ""),
+            decision=self._followed(caller),
         )
         self._later(partial(self._put, entry, attempt.arguments))
+
+    def _followed(self, caller: Caller) -> str:
+        """The decision of the conversation's last search, or empty."""
+        decision = self._searches.get(caller.conversation, "")
+        if decision:
+            self._searches.move_to_end(caller.conversation)
+        return decision
 
     def _put(self, entry: AuditEntry, arguments: JsonObject) -> None:
         digest, values = self._log.digested(arguments)

@@ -140,6 +140,7 @@ class SessionBook:
             stored = await self._load(key)
             if key not in self._live:  # otherwise another request was faster, and the session read may be outdated
                 self._keep(stored or Session(id=key))
+        self._live.move_to_end(key)
         return self._live[key]
 
     async def find(self, session: str) -> Session | None:

@@ -32,7 +32,7 @@ from pegboard.upstreams.extension_requests import (
 )
 
 MOST_TASKS = 10_000
-"""Tasks whose clients are remembered, for `tasks/list` and for notifications."""
+"""Tasks whose clients are remembered, for `tasks/list` and for notifications: those that were heard of last."""
 MOST_PAGES = 100
 
 Result = dict[str, Any]
@@ -87,8 +87,7 @@ class ServerTasks:
             return result
         given = self._ids.given(TaskPlace(server=tool.server, tool=tool.name, task=task), caller.holder)
         self._started[(tool.server, task)] = StartedTask(given=given, session=caller.session)
-        while len(self._started) > MOST_TASKS:
-            self._started.popitem(last=False)
+        self._heard_of(tool.server, task)
         return with_task_id(result, given)
 
     async def asked(self, method: str, params: JsonObject, caller: Caller) -> Result:
@@ -96,6 +95,7 @@ class ServerTasks:
         does."""
         given = params.get("taskId")
         place, upstream = await self._find(given, caller)
+        self._heard_of(place.server, place.task)
         result = await upstream.request(TaskRequest(method=method, params={**params, "taskId": place.task}))
         final = final_result(result)
         if final is not None:
@@ -138,6 +138,7 @@ class ServerTasks:
             return False
         self._streams.setdefault((place.server, place.task), {})[who] = tell
         self._started.setdefault((place.server, place.task), StartedTask(given=given, session=caller.session))
+        self._heard_of(place.server, place.task)
         await upstream.watch_task(place.task)
         return True
 
@@ -152,7 +153,7 @@ class ServerTasks:
     async def on_notification(self, server: ServerName, message: AnyNotification) -> None:
         """Pass a server's word of a task on to the client that started it, or to the streams that asked for it."""
         at = (str(server), str(message.params.get("taskId")))
-        started = self._started.get(at)
+        started = self._heard_of(*at)
         if started is None:
             return
         told = AnyNotification(method=message.method, params=with_task_id(message.params, started.given))
@@ -161,6 +162,15 @@ class ServerTasks:
         if message.method.endswith("/status") and channel is not None:
             tellers.append(channel)
         await asyncio.gather(*(sent(partial(tell, told)) for tell in tellers))
+
+    def _heard_of(self, server: str, task: str) -> StartedTask | None:
+        """The task, if it is known; the one of which nothing was heard for the longest is forgotten beyond the most."""
+        started = self._started.get((server, task))
+        if started is not None:
+            self._started.move_to_end((server, task))
+        while len(self._started) > MOST_TASKS:
+            self._started.popitem(last=False)
+        return started
 
     async def _find(self, given: object, caller: Caller) -> tuple[TaskPlace, Upstream]:
         place = await self._ids.place(given, caller.holder) if isinstance(given, str) else None
