@@ -30,7 +30,7 @@ class ModelPrice:
     cache) and ``written`` ones cost as much as ``input``.
 
     Without a price of ``output``, what a request cost is not known. ``beyond`` is the price of a whole request whose
-    prompt has more than ``above`` tokens.
+    prompt has more than ``above`` tokens; each prompt of a request that had several is priced by its own length.
     """
 
     input: Decimal
@@ -53,12 +53,17 @@ class ModelPrice:
         >>> price.cost(TokenUsage(input=1_000, cache_read=900, output=50))
         880000
         """
-        price = self.of(used.input)
-        return None if price.output is None else nano_usd((price._prompt(used) + used.output * price.output) / MILLION)
+        total = Decimal(0)
+        for each in used.prompts:
+            price = self.of(each.input)
+            if price.output is None:
+                return None
+            total += price._prompt(each) + each.output * price.output
+        return nano_usd(total / MILLION)
 
     def prompt(self, used: TokenUsage) -> NanoUsd:
         """What the provider charges for the input alone."""
-        return nano_usd(self.of(used.input)._prompt(used) / MILLION)
+        return nano_usd(sum((self.of(each.input)._prompt(each) for each in used.prompts), Decimal(0)) / MILLION)
 
     def definitions(self, tokens: int, prompt: int = 0, prompt_cost: NanoUsd | None = None) -> NanoUsd:
         """The price of tokens of tool definitions: each at the mean price of the ``prompt`` that they are a part of, of

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
+from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from pegboard.gateways.llm.formats.generic.request import Generic
 from pegboard.gateways.llm.formats.openai_chat.request import OpenAIChat
 from pegboard.gateways.llm.formats.protocol import AnswerStarted, Codec, Observation, ToolCalled
 from pegboard.gateways.llm.formats.streams import MOST_HELD, DocumentObserver, EventLines, Frames
+from pegboard.model_prices import ModelPrice
 from pegboard.token_usage import TokenUsage
 
 EVENTS = "text/event-stream; charset=utf-8"
@@ -197,6 +200,7 @@ def test_what_geminis_own_tools_put_into_the_prompt_is_input() -> None:
     assert observed(Gemini(), "application/json", [answer]) == [TokenUsage(input=9020, output=100)]
 
 
+PRICE = ModelPrice(input=Decimal(4), output=Decimal(20))
 COMPACTION = {"type": "compaction", "input_tokens": 180_000, "output_tokens": 3_500}
 REPLY = {"type": "message", "input_tokens": 23_000, "output_tokens": 1_000}
 
@@ -209,6 +213,23 @@ def test_what_claude_compacted_counts_beside_what_its_answer_says_at_the_top() -
     *_, used = observed(CODECS["anthropic"], "application/json", [answer])
 
     assert used == TokenUsage(input=203_012, output=4_500, cache_read=7, cache_write=5)
+
+
+def test_what_claude_compacted_has_the_price_of_its_own_length() -> None:
+    usage = {"input_tokens": 23_000, "output_tokens": 1_000, "iterations": [COMPACTION, REPLY]}
+    answer = json.dumps({"id": "msg_1", "content": [], "usage": usage}).encode()
+    *_, used = observed(CODECS["anthropic"], "application/json", [answer])
+    price = replace(PRICE, above=200_000, beyond=replace(PRICE, input=Decimal(8), output=Decimal(40)))
+
+    assert isinstance(used, TokenUsage)
+    assert price.prompt(used) == 203_000 * PRICE.input * 1_000
+    assert price.cost(used) == (203_000 * PRICE.input + 4_500 * PRICE.output) * 1_000
+    more = replace(used, output=used.output + 100)
+    assert price.cost(more) == (203_000 * PRICE.input + 4_600 * PRICE.output) * 1_000, "output that was not counted yet"
+    dear = replace(price, above=100_000)
+    assert dear.prompt(used) == (180_000 * 8 + 23_000 * PRICE.input) * 1_000
+    twice = used.plus(used)
+    assert dear.prompt(twice) == (360_000 * 8 + 46_000 * PRICE.input) * 1_000
 
 
 def test_in_a_stream_the_last_list_of_what_claude_compacted_counts() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import reduce
 
 import msgspec
@@ -72,7 +73,8 @@ class MessagesAnswer:
             self._usage |= {name: n for name, n in counts if n is not None}
             if message.usage.iterations is not None:
                 self._compacted = [each for each in message.usage.iterations if each.type == "compaction"]
-            yield reduce(TokenUsage.plus, map(_used, self._compacted), _used(_Counts(**self._usage)))
+            compacted = tuple(map(_used, self._compacted))
+            yield replace(reduce(TokenUsage.plus, compacted, _used(_Counts(**self._usage))), apart=compacted)
 
 
 def _used(counts: _Counts) -> TokenUsage:
