@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -20,7 +21,7 @@ from pegboard.events import (
 )
 from pegboard.model_prices import ModelPrice, PriceTable
 from pegboard.spend_limits import NanoUsd
-from pegboard.telemetry.activity_book import LONGEST_NAME, MOST_TOOLS, ActivityBook, clean
+from pegboard.telemetry.activity_book import LONGEST_NAME, LONGEST_TEXT, MOST_TOOLS, ActivityBook, clean
 
 DECIDED = RouteDecided(
     at=1.0,
@@ -72,6 +73,27 @@ def taken(*events: Event, prices: dict[str, float] | None = None) -> list[Activi
 
 def called(tool: str, **fields: Any) -> CallFinished:
     return CallFinished(at=4.0, tool=tool, success=fields.pop("success", True), latency_ms=1.0, **fields)
+
+
+def test_of_a_decision_about_thousands_of_tools_only_what_entries_say_is_remembered() -> None:
+    names = tuple(f"git/tool {number}" for number in range(5_000))
+    made = replace(
+        DECIDED,
+        candidates=names,
+        scores=dict.fromkeys(names, 1.0),
+        active_set=names[1:],
+        gated_out_by_state=names,
+        query="time? " * 10_000,
+    )
+    book = ActivityBook(PriceTable())
+    book.take(made)
+    size = len(pickle.dumps([each._made for each in book._decisions.values()]))
+    [entry] = book.take(SEARCHED)
+
+    assert size < 10_000
+    assert [each.name for each in entry.ranked] == list(names[:MOST_TOOLS])
+    assert [each.offered for each in entry.ranked] == [False] + [True] * (MOST_TOOLS - 1)
+    assert entry.text == made.query[:LONGEST_TEXT]
 
 
 def test_a_search_has_the_scores_and_the_text_of_its_decision() -> None:

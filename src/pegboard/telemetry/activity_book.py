@@ -10,8 +10,10 @@ import itertools
 import os
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from http import HTTPStatus
+from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
 from pegboard.activity_entries import (
@@ -253,12 +255,16 @@ NOTHING_SAID = _Said()
 
 
 class _Decision:
-    """A decision, and what entries of a door say of it: requests that follow each other often share one."""
+    """A decision, and what entries of a door say of it: requests that follow each other often share one. Nothing else
+    of it is kept: one may name thousands of tools, twice and more."""
 
     __slots__ = ("_made", "_said")
 
     def __init__(self, made: RouteDecided) -> None:
-        self._made = made
+        best = dict(islice(made.scores.items(), MOST_TOOLS))
+        active = tuple(name for name in made.active_set if name in best)
+        query = made.query[:LONGEST_TEXT]
+        self._made = replace(made, scores=best, active_set=active, query=query, candidates=(), gated_out_by_state=())
         self._said: dict[Door, _Said] = {}
 
     def said(self, door: Door) -> _Said:
@@ -281,9 +287,9 @@ def clean(text: str, longest: int = LONGEST_NAME) -> str:
 
 def _scored(made: RouteDecided, named: Callable[[str], str]) -> str:
     """The best candidates."""
-    best, active = list(made.scores)[:MOST_TOOLS], set(made.active_set)
-    offered = [place for place, name in enumerate(best) if name in active]
-    return scores_in_columns(list(map(named, best)), list(made.scores.values())[:MOST_TOOLS], offered)
+    active = set(made.active_set)
+    offered = [place for place, name in enumerate(made.scores) if name in active]
+    return scores_in_columns(list(map(named, made.scores)), list(made.scores.values()), offered)
 
 
 _known = lru_cache(MOST_NAMES)(clean)
