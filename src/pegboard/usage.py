@@ -24,7 +24,8 @@ MOST_WAITING = 50_000
 class Usage:
     """Collects outcomes and writes them to the store in batches: a failing store costs no call.
 
-    Outcomes that an unreachable store missed are written when it is back. If it failed after it had stored a batch,
+    Outcomes that an unreachable store missed are written when it is back, and those of a write that was cancelled, as
+    this process ends, with the last one. If it failed after it had stored a batch,
     that batch is counted twice: the averages tolerate that, but not the loss of an outage's worth of calls.
     """
 
@@ -57,8 +58,10 @@ class Usage:
                 refused = await write_batch(outcomes, self._write)
                 if refused:
                     LOGGER.warning("%d calls could not be counted: the store refuses their names", len(refused))
-            except StoreError:  # what was not written is tried again
+            except (StoreError, asyncio.CancelledError) as error:  # what was not written is tried again
                 self._waiting = [*outcomes, *self._waiting][-MOST_WAITING:]
+                if not isinstance(error, StoreError):
+                    raise
             except PegboardError as error:
                 LOGGER.warning("Calls could not be counted: %s", error)
 
