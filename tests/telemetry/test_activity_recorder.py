@@ -108,6 +108,30 @@ async def test_a_store_that_fails_gets_everything_once_it_works(caplog: pytest.L
     ]
 
 
+async def test_what_waited_for_a_store_that_failed_is_written_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To write all of it at once would hold up requests for seconds."""
+    monkeypatch.setattr(activity_recorder, "AT_ONCE", 10)
+    monkeypatch.setattr(activity_recorder, "MOST_WAITING", 40)
+    sizes: list[int] = []
+
+    class Sized(Failing):
+        async def put(self, entries: Sequence[ActivityEntry], *, known: Collection[str] = ()) -> None:
+            await super().put(entries, known=known)
+            sizes.append(len(entries))
+
+    recorder = ActivityRecorder()
+    recorder.store = store = Sized()
+    for number in range(50):
+        recorder.emit(searched(number))
+        await recorder.flush()
+    store.works = True
+    await recorder.flush()
+
+    kept = await store.find(ActivityQuery(), 100)
+    assert [each.conversation for each in kept] == [str(number) for number in range(49, 9, -1)]
+    assert (sizes, recorder.lost) == ([10] * 4, 10)
+
+
 async def test_a_store_that_fails_as_none_should_gets_what_comes_after(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(activity_recorder, "EVERY", 0.01)
 

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 
 from pegboard.activity_entries import ActivityEntry
 from pegboard.errors import PegboardError
@@ -38,7 +39,7 @@ MOST_NOTICES = 200
 MOST_BEHIND = 2_000
 """Entries that a watcher may be behind; it is then told to read the list again."""
 AT_ONCE = 1_000
-"""Events of one write."""
+"""Events, and entries, of one write: all that waits for a store that failed would hold the event loop for seconds."""
 MOST_STORED = 2 * MOST_OPEN
 """Stored entries whose ids are remembered; then those are left out that change no more."""
 IN_A_ROW = 100
@@ -131,7 +132,6 @@ class ActivityRecorder:
                 many = min(AT_ONCE, left)
                 await self._take(many)
                 left -= many
-                self._written += len(self._entries)
                 if not await self._stored():
                     return
                 await asyncio.sleep(0)
@@ -167,22 +167,25 @@ class ActivityRecorder:
                 self._entries[entry.id] = entry
             if number % IN_A_ROW == 0:
                 await asyncio.sleep(0)
+        while len(self._entries) > MOST_WAITING:
+            del self._entries[next(iter(self._entries))]
+            self.lost += 1
 
     async def _stored(self) -> bool:
-        entries = list(self._entries.values())
-        known = self._stored_ids & self._entries.keys()
+        """Store the first entries; whether the store took them."""
+        entries = list(islice(self._entries.values(), AT_ONCE))
+        known = self._stored_ids.intersection(each.id for each in entries)
+        self._written += len(entries)
         try:
             refused = await write_batch([*entries], partial(self.store.put, known=known))
         except PegboardError as error:
             if not self._failing:
                 LOGGER.warning("Activity cannot be kept, and is tried again: %s", error)
             self._failing = True
-            while len(self._entries) > MOST_WAITING:
-                del self._entries[next(iter(self._entries))]
-                self.lost += 1
             return False
         self._failing = False
-        self._entries.clear()
+        for each in entries:
+            del self._entries[each.id]
         if refused:
             LOGGER.warning("Entries of activity not kept, %d in all: the store refuses what they say", len(refused))
             self.lost += len(refused)
