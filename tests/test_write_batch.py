@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from pegboard import write_batch as write_batches
 from pegboard.errors import StoreError, ValueRefused
 from pegboard.write_batch import write_batch
 
@@ -37,6 +38,20 @@ async def test_values_that_a_store_keeps_are_one_call() -> None:
 
     assert await write_batch([1, 2, 3], store.add) == []
     assert (store.kept, store.calls) == ([1, 2, 3], 1)
+
+
+async def test_many_values_are_written_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(write_batches, "MOST", 4)
+    store, sizes = Numbers(), list[int]()
+
+    async def write(numbers: list[int]) -> None:
+        sizes.append(len(numbers))
+        await store.add(numbers)
+
+    assert await write_batch([*range(1, 11), -1], write) == [-1]
+    assert store.kept == [*range(1, 11)]
+    assert sizes[:2] == [4, 4]
+    assert max(sizes) == 4
 
 
 @pytest.mark.parametrize("bad", [[], [-1], [-1, -2], [-1, -9], [-9], list(range(-9, 0))])

@@ -9,16 +9,20 @@ from pegboard.errors import ValueRefused
 
 T = TypeVar("T")
 
+MOST = 1_000
+"""Values of one call: what waits after a long outage is more, and would hold the event loop for a second."""
+
 
 async def write_batch(waiting: list[T], write: Callable[[list[T]], Awaitable[None]]) -> list[T]:
-    """Write what is ``waiting`` with one call of ``write``. Where the store refuses one value, write the others in
-    smaller parts, until it alone is left out: no value keeps the others from being stored.
+    """Write what is ``waiting`` with one call of ``write``, or with one for each `MOST` of it. Where the store refuses
+    one value, write the others in smaller parts, until it alone is left out: no value keeps the others from being
+    stored.
 
     Returns what was refused. Whatever was written or refused is no longer ``waiting``, also where ``write`` raises
     something else, which is raised.
     """
     refused: list[T] = []
-    size = len(waiting)
+    size = min(len(waiting), MOST)
     while waiting:
         some = waiting[:size]
         try:
@@ -29,6 +33,6 @@ async def write_batch(waiting: list[T], write: Callable[[list[T]], Awaitable[Non
                 continue
             refused += some
         else:
-            size *= 2
+            size = min(2 * size, MOST)
         del waiting[: len(some)]
     return refused
