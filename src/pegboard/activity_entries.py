@@ -132,12 +132,16 @@ class ActivityEntry(NamedTuple):
 
     @property
     def missed(self) -> tuple[str, ...]:
-        """Tools that were called although the decision had not offered them."""
+        """Tools that were called although the decision had not offered them. Where more were offered than its entry
+        names, that is not known of those that it does not name."""
         if not self.called:
             return ()
         ranked = self.ranked
-        offered = {each.name for each in ranked if each.offered}
-        return tuple(name for name in self.called if ranked and name not in offered)
+        offered = [each.name for each in ranked if each.offered]
+        missed = set(self.called).difference(offered)
+        if len(offered) < self.offered:
+            missed.intersection_update(each.name for each in ranked)
+        return tuple(name for name in self.called if ranked and name in missed)
 
     def names(self, grouping: Grouping) -> tuple[str, ...]:
         """The groups that the entry counts for: one, or each tool that was called after it."""

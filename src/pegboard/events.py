@@ -145,7 +145,8 @@ class ToolsListed(Event):
 class ToolsSearched(Event):
     """An MCP client's search found tools; ``by_words`` is true if there were no vectors to rank by.
 
-    ``decision`` is the `turn_id` of its decision, if there was one.
+    ``decision`` is the `turn_id` of its decision, if there was one. ``at_hand`` are the tools that the client
+    has then: those in the answer, also the nearest ones where nothing fits, and those that it is listed anyway.
     """
 
     found: int
@@ -154,13 +155,15 @@ class ToolsSearched(Event):
     key: str = ""
     client: str = ""
     conversation: str = ""
+    at_hand: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolsOffered(Event):
     """An MCP client was offered so many tools: by the tool `route`, or by a push, as they are likely to be called next.
 
-    ``way`` is `route` or `push`, ``decision`` the `turn_id` of its decision.
+    ``way`` is `route` or `push`, ``decision`` the `turn_id` of its decision. ``at_hand`` are the tools
+    that the client has then.
     """
 
     way: Literal["route", "push"]
@@ -169,6 +172,7 @@ class ToolsOffered(Event):
     key: str = ""
     client: str = ""
     conversation: str = ""
+    at_hand: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

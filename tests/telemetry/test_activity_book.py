@@ -3,6 +3,7 @@ from __future__ import annotations
 import pickle
 from dataclasses import replace
 from decimal import Decimal
+from math import isnan
 from typing import Any
 
 from pegboard.activity_entries import NOT_RANKED, ActivityEntry, ScoredTool
@@ -108,6 +109,48 @@ def test_a_search_has_the_scores_and_the_text_of_its_decision() -> None:
     )
     assert entry.ranked == (ScoredTool("time/now", 0.9, True), ScoredTool("git/log", 0.2, False))
     assert (entry.text, entry.profile, entry.encoder, entry.latency_ms) == ("what time is it?", "hybrid", "minilm", 4.5)
+
+
+def test_what_a_client_has_at_hand_after_a_search_or_a_route_was_offered_and_not_what_its_ranking_chose() -> None:
+    searched = replace(SEARCHED, found=2, at_hand=("git/log", "git/show"))
+    route = ToolsOffered(
+        at=5.0, way="route", offered=1, decision=DECIDED.turn_id, conversation="c", at_hand=("git/log",)
+    )
+    calls = [called(tool, conversation="c") for tool in ("git/log", "git/show", "time/now")]
+
+    search, routed = taken(DECIDED, searched, *calls, route)
+
+    assert [(each.name, each.offered) for each in search.ranked] == [
+        ("time/now", False),
+        ("git/log", True),
+        ("git/show", True),
+    ]
+    assert [each.score for each in search.ranked[:2]] == [0.9, 0.2]
+    assert isnan(search.ranked[2].score), "it is beyond the candidates of the decision"
+    assert search.missed == ("time/now",)
+    assert [each.offered for each in routed.ranked] == [False, True]
+
+
+def test_of_more_tools_than_an_entry_names_none_is_known_to_have_been_missed() -> None:
+    names = tuple(f"git/tool {number}" for number in range(MOST_TOOLS + 20))
+    made = replace(DECIDED, scores=dict.fromkeys(names, 1.0), active_set=names[1:])
+    answered = RouteAnswered(
+        at=3.0,
+        decision=DECIDED.turn_id,
+        key="",
+        conversation="",
+        tools=99,
+        offered=len(names) - 1,
+        tokens_before=9,
+        tokens_after=9,
+    )
+    reports = [
+        OutcomeReported(at=4.0, decision=DECIDED.turn_id, tool=tool, success=True) for tool in (names[0], names[-1])
+    ]
+
+    [entry] = taken(made, answered, *reports)
+
+    assert entry.missed == (names[0],)
 
 
 def test_calls_are_noted_in_the_last_decision_of_their_conversation() -> None:

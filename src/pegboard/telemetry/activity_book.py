@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import lru_cache
 from http import HTTPStatus
 from itertools import islice
+from math import nan
 from typing import Any, NamedTuple, TypeVar
 
 from pegboard.activity_entries import (
@@ -45,6 +46,8 @@ MOST_NAMES = 4_096
 """Names of tools that are known to be clean: most decisions have the same candidates."""
 MOST_TOOLS = 30
 """Candidates and calls of one entry."""
+MOST_OFFERED = 100
+"""Tools of one entry that its client had at hand: those of the answer, and those that it is listed anyway."""
 LONGEST_NAME = 200
 LONGEST_TEXT = 2_000
 T = TypeVar("T")
@@ -166,7 +169,7 @@ class ActivityBook:
             conversation=event.conversation,
             outcome="found" if found else "nothing found",
             offered=found,
-            **self._said(event.decision, "mcp")._asdict(),
+            **self._said(event.decision, "mcp", event.at_hand)._asdict(),
         )
 
     def _asked(self, entry: ActivityEntry, owner: str) -> list[ActivityEntry]:
@@ -235,10 +238,12 @@ class ActivityBook:
         """Ids of a process follow each other: those of a batch are in the same pages of a store's index."""
         return next(self._ids)
 
-    def _said(self, decision: str, door: Door) -> _Said:
-        """What the event of a decision says, if it is still known."""
+    def _said(self, decision: str, door: Door, at_hand: tuple[str, ...] = ()) -> _Said:
+        """What the event of a decision says, if it is still known; with ``at_hand``, these tools were offered."""
         known = self._decisions.get(decision)
-        return NOTHING_SAID if known is None else known.said(door)
+        if known is None:
+            return NOTHING_SAID
+        return known.said(door) if not at_hand else known.with_offered(at_hand[:MOST_OFFERED], door)
 
 
 class _Said(NamedTuple):
@@ -275,6 +280,13 @@ class _Decision:
             found = _Said(text, made.profile, made.encoder, _scored(made, named), made.latency_ms)
             self._said[door] = found
         return found
+
+    def with_offered(self, tools: tuple[str, ...], door: Door) -> _Said:
+        """What is said if these tools were offered, not what the ranking chose. Those that are not among the best
+        candidates come last, without a score."""
+        made, named = self._made, _model_tool if door == "llm" else _tool
+        scores = {**made.scores, **{tool: nan for tool in tools if tool not in made.scores}}
+        return self.said(door)._replace(scores=_scored(replace(made, scores=scores, active_set=tools), named))
 
 
 def clean(text: str, longest: int = LONGEST_NAME) -> str:

@@ -208,6 +208,17 @@ async def test_lists_and_searches_are_events_with_the_tokens_that_were_saved(
     assert listed.tokens_after > 0  # type: ignore[attr-defined]
     assert listed.tokens_before > 0  # type: ignore[attr-defined]
     assert (searched.found, searched.by_words) == (2, False)  # type: ignore[attr-defined]
+    assert len(searched.at_hand) == 2  # type: ignore[attr-defined]
+    assert searched.at_hand[0] == "scripted/add"  # type: ignore[attr-defined]
+
+
+async def test_a_search_says_as_an_event_what_its_client_has_at_hand(
+    client_of: OpenClient, events: MemoryEvents
+) -> None:
+    async with client_of(always_available=("echo",)) as client:
+        await ask(client, "search_tools", query="add two numbers", limit=1)
+    [searched] = events.of(ToolsSearched)
+    assert (searched.found, searched.at_hand) == (1, ("scripted/add", "scripted/echo"))  # type: ignore[attr-defined]
 
 
 class Held(FakeEncoder):

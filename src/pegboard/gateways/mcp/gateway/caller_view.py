@@ -240,6 +240,11 @@ class CallerView:
         chosen = self.exposure(caller, session)
         return chosen in ("eager", "native") or (chosen == "dynamic" and tool in session.enabled)
 
+    def at_hand(self, shown: Iterable[ToolId], caller: Caller, session: Session) -> tuple[str, ...]:
+        """The tools that an answer shows, and those that the caller is listed anyway, as events name them."""
+        added = reversed(session.enabled) if self.exposure(caller, session) == "dynamic" else ()
+        return tuple(map(str, dict.fromkeys([*shown, *self.board.pinned, *added])))
+
     def filled_in(self, tool: ToolId, arguments: JsonObject) -> JsonObject:
         """The arguments with the toolset's presets, which override the caller's."""
         return self._toolset.arguments(tool, arguments) if self._toolset else arguments

@@ -155,18 +155,19 @@ class LikelyTools:
         if not likely:
             return
         now = await view.book.update(key, session_changes.offer(likely, cap=view.room(caller)))
-        pushed = len(set(now.enabled) - set(session.enabled))
-        conversation.pushed += pushed
+        pushed = [tool for tool in now.enabled if tool not in session.enabled]
+        conversation.pushed += len(pushed)
         if pushed:
             self._events.emit(
                 ToolsOffered(
                     at=self._clock.time(),
                     way="push",
-                    offered=pushed,
+                    offered=len(pushed),
                     decision=decision.turn_id,
                     key=caller.name,
                     client=caller.kind.name,
                     conversation=session_hash(key),
+                    at_hand=view.at_hand(pushed, caller, session),
                 )
             )
         if set(now.enabled) != set(session.enabled) and await self._announcer.tell(key):

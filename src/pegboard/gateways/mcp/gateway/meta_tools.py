@@ -175,6 +175,7 @@ class MetaCalls:
                 key=caller.name,
                 client=caller.kind.name,
                 conversation=session_hash(caller.session),
+                at_hand=view.at_hand(answer.found or answer.nearest, caller, session),
             )
         )
         names, categories, catalog = view.names(caller), view.catalog_view.categories, view.board.catalog
@@ -342,6 +343,7 @@ class MetaCalls:
                 key=caller.name,
                 client=caller.kind.name,
                 conversation=session_hash(caller.session),
+                at_hand=view.at_hand([offer.tool for offer in offers.tools], caller, session),
             )
         )
         self._offered.remember(caller.session, [offer.tool for offer in offers.tools])
