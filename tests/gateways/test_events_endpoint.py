@@ -65,6 +65,16 @@ async def test_logs_show_what_happened_without_texts_and_secrets_and_filter_it(g
     assert "canary" not in json.dumps(lines)
 
 
+async def test_no_follow_ends_after_what_had_happened_however_much_happens_then(
+    gateway_of: OpenGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_source, "QUIET_SECONDS", 1e6)
+    async with gateway_of() as gateway:
+        await used(gateway)
+        lines = (await run("logs", "--url", str(gateway.http.base_url), "--no-follow", "--json")).splitlines()
+    assert "CallRejected" in {json.loads(each)["event"] for each in lines}
+
+
 @pytest.mark.requirement("logs.follow")
 async def test_what_happens_later_is_followed_until_the_gateway_ends(gateway_of: OpenGateway) -> None:
     async with gateway_of() as gateway:

@@ -35,6 +35,8 @@ EVERY = 0.2
 ALIVE = 15.0
 """Seconds between two signs of life, at which the rights of a reader are checked again."""
 MOST_SCORES = 30
+SO_FAR = ": that is all so far\n\n"
+"""The comment after the latest events, before those that happen next."""
 
 
 class EventFeed:
@@ -113,7 +115,7 @@ class EventFeedApp:
         )
 
     async def _lines(self, request: Request) -> AsyncIterator[str]:
-        reader, checked = self._feed.reader(), time.monotonic()
+        reader, checked, said_all = self._feed.reader(), time.monotonic(), False
         try:
             yield _message({"event": "Servers", "servers": self._servers()})
             while not self._ends():
@@ -127,6 +129,9 @@ class EventFeedApp:
                 for first in range(0, len(events), AT_ONCE):
                     yield "".join(_message(said(event)) for event in events[first : first + AT_ONCE])
                     await asyncio.sleep(0)
+                if not said_all:
+                    yield SO_FAR
+                said_all = True
                 await asyncio.sleep(EVERY)
         except PegboardError:  # its token has ended
             return

@@ -32,7 +32,7 @@ PATIENCE = 10.0
 OVERLAP = 120.0
 """Seconds of entries that are read again, as calls change them later. Of what is older, no more than a page is held."""
 QUIET_SECONDS = 1.0
-"""Seconds without anything after which a gateway has said all that it remembers."""
+"""Seconds without anything after which a gateway has said all that it remembers; one of this version says so itself."""
 Happened = dict[str, Any]
 
 
@@ -82,7 +82,7 @@ async def _served(url: str, since: float) -> AsyncIterator[list[Happened]]:
                 raise _refused(answer.status_code, await answer.aread())
             async with aclosing(_or_quiet(answer.aiter_lines())) as lines:
                 async for line in lines:
-                    if line is None:
+                    if line is None or line.startswith(":"):
                         yield []
                     elif line.startswith("data: "):
                         said = json.loads(line[6:])
