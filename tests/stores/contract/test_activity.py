@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import threading
 from collections.abc import AsyncIterator
 from math import isnan, nan
 from pathlib import Path
@@ -23,6 +24,7 @@ from pegboard.protocols import Activity
 from pegboard.spend_limits import NanoUsd
 from pegboard.stores import MemoryActivity
 from pegboard.stores.erasure import forget_activity
+from pegboard.stores.memory import activity as memory_activity
 from pegboard.stores.sessions import session_key
 from pegboard.stores.sql import activity_rows, activity_sums
 from pegboard.telemetry.activity_recorder import ActivityRecorder
@@ -138,6 +140,26 @@ async def test_the_newest_come_first_and_the_next_page_goes_on_where_one_ends(ke
 
     assert await ids(keeping, 3) == ["004", "003", "002"]
     assert await ids(keeping, 3, before=(7.0, "002")) == ["001", "000"]
+
+
+async def test_many_entries_in_memory_are_looked_at_on_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests go on meanwhile."""
+    monkeypatch.setattr(memory_activity, "MANY", 2)
+    threads: list[bool] = []
+
+    class Watching(ActivityQuery):
+        def passes(self, entry: ActivityEntry) -> bool:
+            threads.append(threading.current_thread() is threading.main_thread())
+            return super().passes(entry)
+
+    store = MemoryActivity()
+    await store.put([entry(1), entry(2)])
+    assert [each.id for each in await store.find(Watching(), 9)] == ["002", "001"]
+    await store.put([entry(3)])
+    assert [each.id for each in await store.find(Watching(), 2)] == ["003", "002"]
+    assert [each.totals.decisions for each in await store.by("door", 0, 9)] == [3]
+
+    assert threads == [True] * 2 + [False] * 3
 
 
 async def test_entries_are_found_by_door_key_conversation_time_and_failure(keeping: Backend) -> None:
