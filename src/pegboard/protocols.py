@@ -316,8 +316,9 @@ class Archive(Protocol):
 
     async def about(self) -> About: ...
 
-    def read(self, kind: Kind) -> AsyncIterator[Record]:
-        """Records in the order of their keys. One that changes meanwhile is read in its old or its new state.
+    def read(self, kind: Kind, *, after: Key | None = None) -> AsyncIterator[Record]:
+        """Records in the order of their keys, those ``after`` one that need not be there. One that changes meanwhile is
+        read in its old or its new state.
 
         Expired sessions and holds that can no longer be settled are left out.
         """

@@ -61,6 +61,26 @@ async def of(backend: Backend, kind: Kind) -> list[Record]:
     return [record async for record in backend.archive().read(kind)]
 
 
+async def test_records_after_a_key_are_read_alone(lasting: Backend, clock: FakeClock) -> None:
+    spend = lasting.spend()
+    for _ in range(3):
+        await spend.settle(await spend.reserve(ONE, nano_usd(1), Limits()), nano_usd(1))
+        clock.advance(DAY)
+
+    async def names(*after: str) -> list[str]:
+        return [
+            record.name
+            async for record in lasting.archive().read("meter", after=after)
+            if isinstance(record, MeterRecord)
+        ]
+
+    later = ["1970-01-03 alice", "alice", '["alice", "one"]']
+    assert await names("day", "1970-01-02") == ["1970-01-02 alice", *later]
+    assert await names("day", "1970-01-02 alice") == later
+    assert await names("key", "alice") == later[-1:]
+    assert await names("session", "z") == []
+
+
 async def test_records_say_what_the_stores_hold_in_the_order_of_their_keys(lasting: Backend) -> None:
     await fill(lasting)
 

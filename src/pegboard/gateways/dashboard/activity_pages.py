@@ -70,7 +70,7 @@ class ActivityPages:
         await self._recorder.flush()
         kept = dict(await self._store.by_day(first))
         days = [(day, kept.get(day, ActivityTotals())) for day in range(first, today + 1)]
-        spent = await spending_by_day(self._archive)
+        spent = await spending_by_day(self._archive, day_name(first))
         outcomes = await latest_outcomes(self._store)
         return {
             "outcomes": outcomes,
@@ -193,13 +193,13 @@ def filters_of(query: ActivityQuery) -> dict[str, str]:
     return {name: value for name, value in named.items() if value} | ({"failed": "1"} if query.failed else {})
 
 
-async def spending_by_day(archive: Archive) -> dict[str, int]:
-    """What calls of tools cost on each day (UTC), in billionths of a dollar."""
+async def spending_by_day(archive: Archive, first: str) -> dict[str, int]:
+    """What calls of tools cost on each day (UTC) from the ``first`` on, in billionths of a dollar."""
     spent: dict[str, int] = {}
-    async for record in archive.read("meter"):
-        if not isinstance(record, MeterRecord) or record.kind == "session":
-            break  # days and keys come before sessions, of which there may be many
-        if record.kind == "day" and BUDGET not in record.name:
+    async for record in archive.read("meter", after=("day", first)):
+        if not isinstance(record, MeterRecord) or record.kind != "day":
+            break  # days come first
+        if BUDGET not in record.name:
             day = record.name.partition(" ")[0]
             spent[day] = spent.get(day, 0) + record.spent
     return spent

@@ -219,9 +219,9 @@ class BoardPages:
         """What the calls of all have cost, in billionths of a dollar; what was spent of budgets is added to
         ``budgets``."""
         spent, today = 0, day_of(self._host.parts.clock.time())
-        async for record in self._host.parts.archive.read("meter"):
+        async for record in self._host.parts.archive.read("meter", after=("day", today)):
             if not isinstance(record, MeterRecord) or record.kind == "session":
-                break  # days and keys come before sessions, of which there may be many
+                break  # today and keys come before sessions, of which there may be many
             if record.kind == "key" and record.name.startswith(BUDGET):
                 budgets.total[record.name] = record.spent
             elif record.kind == "key":

@@ -46,8 +46,8 @@ class PostgresArchive:
 
         return await self._database.run(look)
 
-    async def read(self, kind: Kind) -> AsyncIterator[Record]:
-        last: Key | None = None
+    async def read(self, kind: Kind, *, after: Key | None = None) -> AsyncIterator[Record]:
+        last = after
         while page := await self._page(kind, last):
             for record in page:
                 if not is_over(record, self._clock.time()):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import AsyncIterator, Iterable, Sequence
 from itertools import groupby
 from typing import Any
@@ -53,10 +54,12 @@ class RedisArchive:
                 replicas=replicas,
             )
 
-    async def read(self, kind: Kind) -> AsyncIterator[Record]:
+    async def read(self, kind: Kind, *, after: Key | None = None) -> AsyncIterator[Record]:
         store = self._record_stores[kind]
         async with self._server.client() as client:
             names = await store.names(client)
+        if after is not None:
+            names = names[bisect_right(names, after) :]
         for keys in batches(names):
             async with self._server.client() as client:
                 records = await store.read(client, keys)

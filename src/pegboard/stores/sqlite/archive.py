@@ -54,8 +54,8 @@ class SqliteArchive:
             bytes=sum(map(_size, (self._state.path, self._cache.path))),
         )
 
-    async def read(self, kind: Kind) -> AsyncIterator[Record]:
-        last: Key | None = None
+    async def read(self, kind: Kind, *, after: Key | None = None) -> AsyncIterator[Record]:
+        last = after
         while page := await self._page(kind, last):
             for record in page:
                 if not is_over(record, self._clock.time()):
