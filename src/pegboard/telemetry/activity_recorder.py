@@ -158,7 +158,9 @@ class ActivityRecorder:
             try:
                 await self.flush()
             except Exception:
-                LOGGER.exception("Activity could not be written, and is tried again")
+                if not self._failing:
+                    LOGGER.exception("Activity could not be written, and is tried again")
+                self._failing = True
 
     async def _take(self, many: int) -> None:
         """Make entries of the first events."""

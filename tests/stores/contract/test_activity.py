@@ -29,6 +29,7 @@ from pegboard.stores.sessions import session_key
 from pegboard.stores.sql import activity_rows, activity_sums
 from pegboard.telemetry.activity_recorder import ActivityRecorder
 from pegboard.testing import FakeClock
+from pegboard.write_batch import write_batch
 
 DAY = 86_400.0
 NAMES = ("", "ann", "bob", "a/b", "c'\"d", "Ä ")
@@ -133,6 +134,14 @@ async def test_an_entry_with_the_same_id_replaces_the_first(keeping: Backend) ->
     await keeping.activity().put([later := WHOLE._replace(called=("a", "b"))])
 
     assert await keeping.activity().find(ActivityQuery(), 10) == [later]
+
+
+@pytest.mark.parametrize("cost", [2**63, 2**80])
+async def test_a_number_that_no_store_holds_keeps_no_other_entry_from_being_stored(keeping: Backend, cost: int) -> None:
+    store = keeping.activity()
+    await write_batch([entry(1), entry(2, cost=cost), *map(entry, range(3, 40))], store.put)
+
+    assert {each.id for each in await store.find(ActivityQuery(), 99)} >= {"001", *(f"{n:03}" for n in range(3, 40))}
 
 
 async def test_the_newest_come_first_and_the_next_page_goes_on_where_one_ends(keeping: Backend) -> None:

@@ -52,7 +52,7 @@ class ActivityWriter:
                 return False
             try:
                 return self._asked(required("msgspec", "mcp").msgpack.encode((entries, list(known)))) == STORED
-            except UnicodeEncodeError:  # the caller finds out which entry it is
+            except (UnicodeEncodeError, OverflowError):  # the caller finds out which entry it is
                 return False
             except OSError:
                 self._not_before = time.monotonic() + PAUSE

@@ -174,9 +174,10 @@ class SqliteFile:
         except (sqlite3.Error, OSError) as error:
             self.amiss = f"The file {self.path.name} cannot be used: {_without_path(error)}."
             raise ConfigError(f"The file {str(self.path)!r} cannot be used: {error}.", remedy=self._remedy) from error
-        except UnicodeEncodeError as error:
+        except (UnicodeEncodeError, OverflowError) as error:
             raise ValueRefused(
-                f"The file {str(self.path)!r} cannot keep this: {error}.", remedy="Leave out half of a surrogate pair."
+                f"The file {str(self.path)!r} cannot keep this: {error}.",
+                remedy="Leave out half of a surrogate pair, and whole numbers of more than 63 bits.",
             ) from error
 
     def close(self) -> None:
