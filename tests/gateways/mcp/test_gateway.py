@@ -221,6 +221,16 @@ async def test_a_search_says_as_an_event_what_its_client_has_at_hand(
     assert (searched.found, searched.at_hand) == (1, ("scripted/add", "scripted/echo"))  # type: ignore[attr-defined]
 
 
+async def test_always_available_tools_that_a_client_may_not_use_are_not_at_hand(
+    client_of: OpenClient, events: MemoryEvents
+) -> None:
+    rules = ({"tools": "scripted/odd", "scope": "maths"},)
+    async with client_of(always_available=("odd", "echo"), rules=rules) as client:
+        await ask(client, "search_tools", query="add two numbers", limit=1)
+    [searched] = events.of(ToolsSearched)
+    assert searched.at_hand == ("scripted/add", "scripted/echo")  # type: ignore[attr-defined]
+
+
 class Held(FakeEncoder):
     """An encoder that does not answer until it may."""
 

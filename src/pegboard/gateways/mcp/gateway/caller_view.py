@@ -243,7 +243,9 @@ class CallerView:
     def at_hand(self, shown: Iterable[ToolId], caller: Caller, session: Session) -> tuple[str, ...]:
         """The tools that an answer shows, and those that the caller is listed anyway, as events name them."""
         added = reversed(session.enabled) if self.exposure(caller, session) == "dynamic" else ()
-        return tuple(map(str, dict.fromkeys([*shown, *self.board.pinned, *added])))
+        allowed = self.board.permitted(self.turn("", session, caller))
+        listed = (tool for tool in (*self.board.pinned, *added) if tool in allowed)
+        return tuple(map(str, dict.fromkeys([*shown, *listed])))
 
     def filled_in(self, tool: ToolId, arguments: JsonObject) -> JsonObject:
         """The arguments with the toolset's presets, which override the caller's."""
