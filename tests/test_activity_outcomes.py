@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from math import nan
 from typing import Any
 
 import pytest
@@ -60,6 +61,14 @@ def test_a_tool_loses_to_the_one_that_is_ranked_best_and_is_not_called() -> None
         LostRank(tool="git/log", best="git/show", times=3, offered=3),
         LostRank(tool="git/blame", best="git/show", times=1, offered=0),
     ]
+
+
+def test_no_tool_loses_to_one_that_was_at_hand_without_a_score() -> None:
+    entry = made("git/log", scores=scores_of([ScoredTool("git/show", nan, True), ScoredTool("git/log", nan, True)]))
+
+    found = decision_outcomes([entry], 9)
+
+    assert (found.total.recall, found.lost) == (1.0, [])
 
 
 @pytest.mark.parametrize("entry", [made(), made("git/log", scores=NOT_RANKED)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import isnan
 
 from pegboard.activity_entries import ActivityEntry
 
@@ -80,7 +81,7 @@ def decision_outcomes(entries: Iterable[ActivityEntry], most: int) -> DecisionOu
         for sums in (total, by_model.setdefault(name, CallOutcomes(name=name))):
             sums.add(entry, were_offered)
         first, best = entry.called[0], ranked[0].name
-        if best not in entry.called:
+        if best not in entry.called and not isnan(ranked[0].score):
             times[first, best] += 1
             offered[first, best] += were_offered[0]
     pairs = sorted(times, key=lambda pair: (-times[pair], pair))[:most]
