@@ -9,7 +9,7 @@ from pegboard.activity_entries import ActivityEntry, ActivityQuery
 from pegboard.errors import StoreError, ValueRefused
 from pegboard.events import CallFinished, DefinitionChanged, ServerChanged, ToolsSearched
 from pegboard.stores import MemoryActivity
-from pegboard.telemetry import activity_recorder
+from pegboard.telemetry import activity_book, activity_recorder
 from pegboard.telemetry.activity_recorder import BUSY_EVERY, EVERY, MANY, ActivityRecorder
 
 CHANGED = DefinitionChanged(at=1.0, tool="a/b", approved="1", seen="2", held_back=True)
@@ -189,6 +189,29 @@ async def test_what_was_erased_elsewhere_stays_erased_however_much_others_do_bef
 
         assert {each.conversation for each in await store.find(ActivityQuery(), 9_999)} == {"2"}
         assert len(recorder._stored_ids) <= activity_recorder.MOST_STORED
+
+
+async def test_what_was_erased_elsewhere_stays_erased_though_its_change_waited_behind_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(activity_recorder, "AT_ONCE", 10)
+    monkeypatch.setattr(activity_recorder, "MOST_STORED", 20)
+    monkeypatch.setattr(activity_book, "MOST_OPEN", 10)
+    recorder = ActivityRecorder()
+    recorder.store = store = Failing()
+    store.works = True
+    recorder.emit(searched(1))
+    await recorder.flush()
+    assert await store.forget(conversations=["1"]) == 1
+    store.works = False
+    call = CallFinished(at=9.0, tool="a/b", server="a", success=True, latency_ms=1.0, conversation="1")
+    for event in (*[searched(2)] * 25, call, *map(searched, range(3, 13))):
+        recorder.emit(event)
+        await recorder.flush()
+    store.works = True
+    await recorder.flush()
+
+    assert {each.conversation for each in await store.find(ActivityQuery(), 99)} == set(map(str, range(2, 13)))
 
 
 async def test_findings_are_kept_apart() -> None:

@@ -199,10 +199,10 @@ class ActivityRecorder:
         return True
 
     def _remember(self, entries: list[ActivityEntry]) -> None:
-        """Those that may change: if they are removed, their changes do not bring them back."""
+        """Those that may change, or whose changes wait: if they are removed, their changes do not bring them back."""
         self._stored_ids.update(entry.id for entry in entries if entry.kind not in FINAL)
         if len(self._stored_ids) > MOST_STORED:
-            self._stored_ids &= self._book.open_ids
+            self._stored_ids &= self._book.open_ids | self._entries.keys()
 
 
 def _tell(watcher: Watcher, entries: list[ActivityEntry]) -> None:
