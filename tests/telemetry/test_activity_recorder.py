@@ -153,6 +153,40 @@ async def test_a_store_that_fails_as_none_should_gets_what_comes_after(monkeypat
     assert store.tried == 2
 
 
+async def test_each_kind_of_failure_is_logged_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(activity_recorder, "EVERY", 0.01)
+    errors = iter([StoreError("It is away.", remedy="Wait."), *[OverflowError()] * 3])
+    over = asyncio.Event()
+
+    class Broken(MemoryActivity):
+        async def put(self, entries: Sequence[ActivityEntry], *, known: Collection[str] = ()) -> None:
+            if (error := next(errors, None)) is not None:
+                raise error
+            over.set()
+
+    recorder = ActivityRecorder()
+    async with recorder.running(Broken()):
+        recorder.emit(searched())
+        await asyncio.wait_for(over.wait(), 60)
+
+    assert [each.levelname for each in caplog.records] == ["WARNING", "ERROR"]
+    assert recorder.amiss() == ""
+
+
+async def test_nothing_is_amiss_once_nothing_waits() -> None:
+    """The event that could not be noted is gone."""
+    recorder = ActivityRecorder()
+    recorder.store = MemoryActivity()
+    recorder._failed(ArithmeticError())
+    assert recorder.amiss()
+
+    await recorder.flush()
+
+    assert recorder.amiss() == ""
+
+
 async def test_events_that_nobody_stores_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(activity_recorder, "MOST_WAITING", 2)
     recorder = ActivityRecorder()

@@ -83,7 +83,8 @@ class ActivityRecorder:
         self._watchers: set[Watcher] = set()
         self._writing = asyncio.Lock()
         self._written = 0
-        self._failing = False
+        self._failure: type[Exception] | None = None
+        """The kind of the last failure, which is logged once; None as soon as nothing waits."""
 
     def emit(self, event: Event) -> None:
         """Safe from any thread."""
@@ -99,7 +100,7 @@ class ActivityRecorder:
 
     def amiss(self) -> str:
         """What is wrong with the store of activity; empty if it took what it was last given."""
-        return "Activity cannot be kept, and is tried again." if self._failing else ""
+        return "Activity cannot be kept, and is tried again." if self._failure else ""
 
     @property
     def pause(self) -> float:
@@ -118,7 +119,7 @@ class ActivityRecorder:
             with suppress(asyncio.CancelledError):
                 await task
             await self.flush()
-            while self._events and not self._failing:
+            while self._events and self._failure is None:
                 await self.flush()
 
     async def flush(self) -> None:
@@ -135,6 +136,7 @@ class ActivityRecorder:
                 if not await self._stored():
                     return
                 await asyncio.sleep(0)
+            self._failure = None
 
     async def forget(self, conversation: str) -> int:
         """Remove the decisions of a conversation, by its mark, and what would bring them back; the number."""
@@ -157,10 +159,14 @@ class ActivityRecorder:
             await asyncio.sleep(self.pause)
             try:
                 await self.flush()
-            except Exception:
-                if not self._failing:
+            except Exception as error:
+                if self._failed(error):
                     LOGGER.exception("Activity could not be written, and is tried again")
-                self._failing = True
+
+    def _failed(self, error: Exception) -> bool:
+        """Whether it failed otherwise than the last time."""
+        before, self._failure = self._failure, type(error)
+        return before is not self._failure
 
     async def _take(self, many: int) -> None:
         """Make entries of the first events."""
@@ -181,11 +187,10 @@ class ActivityRecorder:
         try:
             refused = await write_batch([*entries], partial(self.store.put, known=known))
         except PegboardError as error:
-            if not self._failing:
+            if self._failed(error):
                 LOGGER.warning("Activity cannot be kept, and is tried again: %s", error)
-            self._failing = True
             return False
-        self._failing = False
+        self._failure = None
         for each in entries:
             del self._entries[each.id]
         if refused:
