@@ -146,7 +146,8 @@ class ToolsSearched(Event):
     """An MCP client's search found tools; ``by_words`` is true if there were no vectors to rank by.
 
     ``decision`` is the `turn_id` of its decision, if there was one. ``at_hand`` are the tools that the client
-    has then: those in the answer, also the nearest ones where nothing fits, and those that it is listed anyway.
+    has then: those in the answer, also the nearest ones where nothing fits, and those that it is listed anyway; None if
+    that is not known.
     """
 
     found: int
@@ -155,7 +156,7 @@ class ToolsSearched(Event):
     key: str = ""
     client: str = ""
     conversation: str = ""
-    at_hand: tuple[str, ...] = ()
+    at_hand: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +173,7 @@ class ToolsOffered(Event):
     key: str = ""
     client: str = ""
     conversation: str = ""
-    at_hand: tuple[str, ...] = ()
+    at_hand: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

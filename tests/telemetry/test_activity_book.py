@@ -131,6 +131,13 @@ def test_what_a_client_has_at_hand_after_a_search_or_a_route_was_offered_and_not
     assert [each.offered for each in routed.ranked] == [False, True]
 
 
+def test_a_search_that_showed_nothing_offered_nothing_whatever_its_ranking_chose() -> None:
+    [entry] = taken(DECIDED, replace(SEARCHED, found=0, at_hand=()), called("time/now", conversation="c"))
+
+    assert [each.offered for each in entry.ranked] == [False, False]
+    assert entry.missed == ("time/now",)
+
+
 def test_of_more_tools_than_an_entry_names_none_is_known_to_have_been_missed() -> None:
     names = tuple(f"git/tool {number}" for number in range(MOST_TOOLS + 20))
     made = replace(DECIDED, scores=dict.fromkeys(names, 1.0), active_set=names[1:])

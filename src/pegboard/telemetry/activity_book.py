@@ -238,12 +238,12 @@ class ActivityBook:
         """Ids of a process follow each other: those of a batch are in the same pages of a store's index."""
         return next(self._ids)
 
-    def _said(self, decision: str, door: Door, at_hand: tuple[str, ...] = ()) -> _Said:
+    def _said(self, decision: str, door: Door, at_hand: tuple[str, ...] | None = None) -> _Said:
         """What the event of a decision says, if it is still known; with ``at_hand``, these tools were offered."""
         known = self._decisions.get(decision)
         if known is None:
             return NOTHING_SAID
-        return known.said(door) if not at_hand else known.with_offered(at_hand[:MOST_OFFERED], door)
+        return known.said(door) if at_hand is None else known.with_offered(at_hand[:MOST_OFFERED], door)
 
 
 class _Said(NamedTuple):
