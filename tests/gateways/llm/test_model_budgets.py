@@ -147,6 +147,49 @@ async def test_a_payload_policy_leaves_budgets_to_the_model_that_the_path_names(
     assert (answered.status_code, len(counting.sent)) == (status, int(status == 200))
 
 
+@pytest.mark.parametrize(("model", "other", "status"), [("gpt-x", "other", 402), ("other", "gpt-x", 200)])
+@pytest.mark.parametrize(
+    ("name", "root", "path"),
+    [
+        ("azure", "/openai/deployments/{}", "/chat/completions?api-version=1"),
+        ("azure", "/openai/deployments/{}", "/openai/deployments/dear/chat/completions"),
+        ("azure", "/openai/deployments/{}/v1", "/v1/responses"),
+        ("bedrock", "/model/{}", "/converse"),
+    ],
+)
+async def test_the_model_in_the_address_of_an_upstream_is_the_one_of_budgets(
+    gateway_of: OpenGateway,
+    counting: ModelUpstream,
+    name: str,
+    root: str,
+    path: str,
+    model: str,
+    other: str,
+    status: int,
+) -> None:
+    """Whatever the body and the rest of the path say: the provider goes by the deployment in its address."""
+    budget = options({"total": 0.0001, "models": ["gpt-x"]})
+    budget["llm"]["upstreams"] = {name: {"url": counting.url + root.format(model), "format": name}}
+    codec = "openai_responses" if path.endswith("responses") else "openai_chat"
+    asked = converse("a") if name == "bedrock" else asking(codec, "a", tools=["a"])
+    async with gateway_of(**budget) as gateway:
+        answered = await gateway.http.post(f"/{name}{path}", json={**asked, "model": other})
+
+    assert (answered.status_code, len(counting.sent)) == (status, int(status == 200))
+
+
+async def test_the_model_in_the_address_of_an_upstream_is_the_one_of_prices(
+    gateway_of: OpenGateway, counting: ModelUpstream, events: MemoryEvents
+) -> None:
+    asked = asking("openai_chat", "a", tools=["a"], model="dear-x")
+    upstream = {"url": f"{counting.url}/openai/deployments/gpt-x", "format": "azure"}
+    async with gateway_of(llm={"upstreams": {"azure": upstream}}, activity={"prices": PRICES}) as gateway:
+        await gateway.http.post("/azure/chat/completions", json=asked)
+
+    [served] = [each for each in events.of(ModelRequestServed) if isinstance(each, ModelRequestServed)]
+    assert (served.model, served.cost) == ("gpt-x", COST)
+
+
 async def test_a_budget_of_a_model_holds_where_a_request_leaves_the_model_out(
     gateway_of: OpenGateway, counting: ModelUpstream
 ) -> None:

@@ -201,7 +201,7 @@ class LlmApp:
         self, context: RequestContext, scope: Scope, parsed: RequestHeaders, reader: RequestReader, share: MemoryShare
     ) -> Body:
         """A body without tools to select. If it names an answer, that is replaced as in the path (`_kept_target`)."""
-        upstream, path = context.target.upstream.name, context.target.path
+        upstream, path = context.target.upstream.name, context.target.served
         codec = condensing_codec(path) if scope["method"] == "POST" and upstream not in self._generic else None
         if codec is None or parsed.is_signed:
             return reader.as_it_comes(scope["headers"])
@@ -238,7 +238,7 @@ class LlmApp:
         context.rewritten = await filter_.rewrite(
             codec,
             body,
-            path=context.target.path,
+            path=context.target.served,
             query=context.target.query,
             coding=coding,
             owner=context.owner,
@@ -248,11 +248,11 @@ class LlmApp:
             share=share,
             habits=habits_of(context.key or "", context.owner),
         )
-        context.rewritten = chained(codec, context.rewritten, context.target.path)
+        context.rewritten = chained(codec, context.rewritten, context.target.served)
         if context.rewritten.body is None:
             context.rewritten = replace(context.rewritten, body=mended_body(context.rewritten.request))
         if shaped is not None:
-            context.rewritten = self._results.offered(codec, context.rewritten, shaped, context.target.path)
+            context.rewritten = self._results.offered(codec, context.rewritten, shaped, context.target.served)
         return found.body if context.rewritten.body is None else context.rewritten.body
 
     def _treatment_of(self, context: RequestContext, parsed: RequestHeaders) -> TreatmentOf:
@@ -286,7 +286,7 @@ class LlmApp:
     def _codec(self, context: RequestContext, method: str, parsed: RequestHeaders) -> Codec | None:
         """The codec of the body; None if it has no tools, or all of them stay in any case."""
         upstream = context.target.upstream.name
-        codec = self._generic.get(upstream) or codec_for(context.target.path) if method == "POST" else None
+        codec = self._generic.get(upstream) or codec_for(context.target.served) if method == "POST" else None
         read = self._budgets.cover(self._limited(context.key)) or "results" in parsed.wishes
         if codec is not None and not read and self._policies.never_filters(upstream, context.key):
             context.rewritten = OFF
@@ -431,7 +431,7 @@ def _caller(context: RequestContext, scope: Scope) -> str:
 def _sender(context: RequestContext, parsed: RequestHeaders) -> Sender:
     target = context.target
     return Sender(
-        path=target.path,
+        path=target.served,
         query=target.query,
         client=parsed.client,
         key=context.key or "",

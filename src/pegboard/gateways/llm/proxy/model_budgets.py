@@ -97,7 +97,7 @@ class ModelBudgets:
 
     def _applying(self, context: RequestContext, caller: LimitedCaller) -> list[ModelBudgetSettings]:
         """The budgets that hold for a request. Raises CostUnknown for one whose model or cost cannot be told."""
-        path, request = context.target.path, context.rewritten.request
+        path, request = context.target.served, context.rewritten.request
         if context.method != "POST" or codec_for(path) is None or counts(path):
             return []
         found = [each for each in dict.fromkeys(self._budgets) if covers(each, caller)]

@@ -33,7 +33,7 @@ class ModelSpans:
     def traced(self, context: RequestContext, headers: Headers) -> Iterator[Headers]:
         """Within it, the request is sent with the headers that it yields."""
         upstream, request = context.target.upstream, context.known.request
-        operation, model = operation_of(context.target.path, context.method), (request.model if request else "")
+        operation, model = operation_of(context.target.served, context.method), (request.model if request else "")
         host, port = upstream.host, upstream.port
         attributes: dict[str, Attribute] = {names.ADDRESS: host, names.PORT: port}
         if operation:

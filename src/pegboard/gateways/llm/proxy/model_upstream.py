@@ -69,6 +69,7 @@ class ModelUpstream:
         self._settings = settings
         self._base = settings.url
         address = URL(settings.url)
+        self._root = address.raw_path.rstrip("/")
         self.host, self.port = address.host or "", address.port or 0
         self._own = {key.lower().encode(): (expand(value) or "").encode() for key, value in settings.headers.items()}
         self._key = _key(name, settings, known)
@@ -134,13 +135,19 @@ class ModelUpstream:
             await asyncio.sleep(FIRST_REST * 2**tries)
             tries += 1
 
+    def served(self, path: str) -> str:
+        """The whole path of a request for ``path``: that of the upstream's address may name a model, too."""
+        return self._root + self._unversioned(path) if self._root else path
+
     def _address(self, target: str) -> str:
+        return self._base + self._unversioned(target)
+
+    def _unversioned(self, target: str) -> str:
         """Removes a repeated version: clients add it to an address without one, and the upstream's address often ends
         with it."""
         version = self._settings.version
-        if version and target.startswith((f"{version}/", f"{version}?")):
-            target = target.removeprefix(version)
-        return self._base + target
+        repeated = version and target.startswith((f"{version}/", f"{version}?"))
+        return target.removeprefix(version) if repeated else target
 
     async def _pieces(self, response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
         """Chunks as they arrive (P27)."""

@@ -123,7 +123,7 @@ class RequestAudit:
     async def note(self, context: RequestContext) -> None:
         """Only the server waits for this; the client already has its answer."""
         target, key = context.target, context.key
-        unmeasured = reason_not_to(target.path, context.status, ended=context.ended)
+        unmeasured = reason_not_to(target.served, context.status, ended=context.ended)
         if context.shadow is not None:
             if unmeasured:
                 context.shadow.cancel()
@@ -157,7 +157,7 @@ class RequestAudit:
             RequestRecord(
                 at=self._clock.time(),
                 upstream=context.target.upstream.name,
-                path=context.target.path,
+                path=context.target.served,
                 outcome=known.outcome,
                 key=context.key or "",
                 owner=recorder.alias(context.owner),

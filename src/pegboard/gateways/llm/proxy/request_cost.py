@@ -14,7 +14,7 @@ from pegboard.token_usage import TokenUsage
 def is_billed(context: RequestContext) -> bool:
     """Whether an answer was generated: a request of a known format succeeded, if only in its first rounds, and was not
     only counted."""
-    path, status = context.target.path, context.status
+    path, status = context.target.served, context.status
     asked = context.method == "POST" and codec_for(path) is not None and not counts(path)
     return asked and (0 < status < HTTPStatus.BAD_REQUEST or context.used is not None)
 

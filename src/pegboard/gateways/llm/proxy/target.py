@@ -62,6 +62,11 @@ class Target:
     def whole(self) -> str:
         return f"{self.path}?{self.query}" if self.query else self.path
 
+    @property
+    def served(self) -> str:
+        """The path at the provider, by which a request is read."""
+        return self.upstream.served(self.path)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestHeaders:
