@@ -5,6 +5,7 @@ The client knows nothing of the searches; any of two gateways with one store may
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from itertools import cycle
@@ -16,9 +17,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mock_providers.scripted import Calls, Says, Seen
+from model_upstream import ModelUpstream
 from pegboard.clock import SYSTEM_CLOCK
+from pegboard.gateways.llm.conversation.answer_store import AnswerStore, KeptAnswer
+from pegboard.gateways.llm.formats.protocol import KeptSearches
+from pegboard.gateways.llm.proxy.keys import Keys
 from pegboard.model import Session
 from pegboard.stores import MemorySessions
+from processes import until
+from served import OpenGateway
 from stored_talks import (
     DEFER,
     FEW,
@@ -256,6 +263,28 @@ def test_with_an_answer_go_those_before_it_that_only_searched_once_it_is_deleted
         doors.mock.status = 200
         assert asked("DELETE") == [(200, "DELETE", last), (200, "DELETE", first)]
         assert asked("GET") == [(200, "GET", response.id)]
+
+
+@pytest.mark.parametrize(("mood", "refused"), [("mute", 0), ("error", 3)])
+async def test_answers_before_a_deleted_one_are_deleted_at_once_whatever_becomes_of_each(
+    gateway_of: OpenGateway, upstream: ModelUpstream, caplog: pytest.LogCaptureFixture, mood: str, refused: int
+) -> None:
+    """The provider answers none before it has been asked for all, or refuses each."""
+    sessions, key = MemorySessions(SYSTEM_CLOCK), "Bearer sk-mine"
+    owner = Keys({}).owner("openai", None, [(b"authorization", key.encode())])
+    earlier = ("resp_1", "resp_2", "resp_3")
+    kept = KeptAnswer(last="resp_4", conversation="", called=frozenset(), kept=KeptSearches(), earlier=earlier)
+    await AnswerStore(sessions).save(owner, ["resp_4"], kept, "")
+    upstream.bodies, upstream.mood = [b"{}"], mood
+    async with gateway_of(parts={"sessions": sessions}) as gateway:
+        path = "/openai/v1/responses/resp_4"
+        deleted = asyncio.create_task(gateway.http.delete(path, headers={"authorization": key}))
+        await until(lambda: len(upstream.sent) == 4)
+        upstream.release.set()
+        assert (await deleted).status_code == 200
+
+    assert sorted(each.target.rpartition("/")[2] for each in upstream.sent[1:]) == [*earlier]
+    assert caplog.text.count("kept an answer") == refused
 
 
 @pytest.mark.requirement("openai.stored-answers")

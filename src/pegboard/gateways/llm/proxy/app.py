@@ -334,18 +334,10 @@ class LlmApp:
 
     async def _deleted(self, context: RequestContext, headers: Headers) -> None:
         """After the provider has deleted an answer: delete those before it that only searched, of which the client does
-        not know, and forget it."""
-        upstream, path, last = context.target.upstream, context.target.path, context.deletes
-        histories = self._histories(context)
-        for earlier in histories.earlier(context.owner, last):
-            target = replace(context.target, path=renamed_path(path, last, earlier))
-            try:
-                async with upstream.send("DELETE", target.whole, headers, None) as answer:
-                    status = answer.status
-            except UpstreamError as error:
-                status = error.http_status
-            if not _is_gone(status):
-                LOGGER.warning("%s kept an answer that led to a deleted one: status %s", upstream.name, status)
+        not know, and forget it. They are a few, and deleted at once: the client waits for all."""
+        target, last, histories = context.target, context.deletes, self._histories(context)
+        paths = [renamed_path(target.path, last, each) for each in histories.earlier(context.owner, last)]
+        await asyncio.gather(*(_delete(replace(target, path=path), headers) for path in paths))
         await histories.forget(context.owner, last)
 
     def _histories(self, context: RequestContext) -> ProviderHistories:
@@ -415,6 +407,17 @@ class LlmApp:
 
     def _since(self, started: float) -> float:
         return (self._clock.monotonic() - started) * 1000
+
+
+async def _delete(target: Target, headers: Headers) -> None:
+    """Delete what the client does not know of, and so cannot be told about."""
+    try:
+        async with target.upstream.send("DELETE", target.whole, headers, None) as answer:
+            status = answer.status
+    except UpstreamError as error:
+        status = error.http_status
+    if not _is_gone(status):
+        LOGGER.warning("%s kept an answer that led to a deleted one: status %s", target.upstream.name, status)
 
 
 def _is_gone(status: int) -> bool:
