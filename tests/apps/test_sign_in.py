@@ -20,6 +20,7 @@ from pegboard import Settings
 from pegboard.apps.cli import doctor
 from pegboard.apps.cli.whoami import settings_of
 from pegboard.gateways.users import ids_of, of_subject, of_token, user_named
+from pegboard.upstreams.oauth import credential_store as credential_store_module
 from pegboard.upstreams.oauth.sign_ins import credential_store
 from processes import listening
 from signers import SIGNED, control
@@ -162,6 +163,30 @@ def test_logout_asks_a_private_address_of_a_public_server_only_where_the_entry_a
     assert ("They are revoked" in ended.output) == revoked
     assert (stored(server)["tokens"] == []) == revoked
     assert store.all() == []
+
+
+def test_tokens_that_another_process_holds_keep_no_others_from_being_removed(
+    run: Run, run_json: RunJson, server: str, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    browser(monkeypatch)
+    assert run("login", "signed", "--config", config).exit_code == 0
+    store = credential_store(settings_of([config]))
+    made = store.read(store.all()[0].key)
+    assert made is not None
+    before = made.model_copy(update={"server": "before"})
+    store.write(before)
+    monkeypatch.setattr(credential_store_module, "LOCK_SECONDS", 0)
+    with store.lock(before.key):
+        ended = run_json("logout", "--all", code=1)
+        again = run("logout", "before")
+
+    assert [(each["server"], each["revoked"]) for each in ended["removed"]] == [("signed", True)]
+    assert [each["server"] for each in ended["kept"]] == ["before"]
+    assert stored(server)["tokens"] == []
+    assert again.exit_code == 1
+    assert "'before' are not removed. Another process" in again.output
+    assert [each.server for each in store.all()] == ["before"]
+    assert "are removed" in run("logout", "--all").output
 
 
 def test_who_refuses_gets_an_error_and_nothing_is_kept(

@@ -18,7 +18,7 @@ from pegboard.settings import Settings
 from pegboard.settings.oauth_settings import OAuthSettings
 from pegboard.settings.server_spec import ServerSpec
 from pegboard.testing import FakeClock
-from pegboard.upstreams.oauth import bearer_auth, oauth_login
+from pegboard.upstreams.oauth import bearer_auth, credential_store, oauth_login, token_requests
 from pegboard.upstreams.oauth.bearer_auth import BearerAuth
 from pegboard.upstreams.oauth.challenges import TokenNotRenewed
 from pegboard.upstreams.oauth.credential_store import CredentialStore
@@ -272,3 +272,24 @@ async def test_a_renewal_does_not_bring_back_a_sign_in_that_was_removed_meanwhil
 def removed(store: CredentialStore) -> bool:
     """By `pegboard logout`."""
     return asyncio.run(logout._end(store, store.all()[0], private=False))
+
+
+async def test_tokens_are_gone_from_here_and_their_lock_is_free_before_they_are_revoked(
+    auth: BearerAuth, store: CredentialStore, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the authorization server says, and however long it takes."""
+    key = credentials(1, clock).key
+
+    async def revoke(given: OAuthCredentials, *, private: bool) -> bool:
+        assert given.tokens.access_token == "A1"
+        assert store.read(key) is None
+        monkeypatch.setattr(credential_store, "LOCK_SECONDS", 0)
+        store.keep(credentials(2, clock))
+        raise httpx2.ConnectError("gone")
+
+    monkeypatch.setattr(token_requests, "revoke", revoke)
+    with pytest.raises(httpx2.ConnectError):
+        await logout._end(store, store.all()[0], private=False)
+    kept = store.read(key)
+    assert kept is not None
+    assert kept.tokens.access_token == "A2"

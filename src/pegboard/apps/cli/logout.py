@@ -37,7 +37,8 @@ def logout(
 ) -> None:
     """Revoke the tokens of a server at its authorization server, and remove them from this machine.
 
-    They are removed here even if they cannot be revoked there.
+    They are removed here even if they cannot be revoked there. Those that another process is renewing, and does not
+    let go of, stay: the others are removed, and the exit code is 1.
     """
     from pegboard.apps.cli.output import plain, print_json, stdout
     from pegboard.apps.cli.whoami import settings_of
@@ -55,13 +56,24 @@ def logout(
             f"{user or 'Nobody'} is {'not ' if user else ''}signed in to {name!r}.",
             remedy="`pegboard whoami` lists all sign-ins.",
         )
-    removed = [(each, asyncio.run(_end(store, each, private=_private(settings, each)))) for each in found]
+    removed: list[tuple[CredentialSummary, bool]] = []
+    kept: list[tuple[CredentialSummary, PegboardError]] = []
+    for each in found:
+        try:
+            removed.append((each, asyncio.run(_end(store, each, private=_private(settings, each)))))
+        except PegboardError as error:
+            kept.append((each, error))
     if as_json:
-        print_json({"removed": [each.shown() | {"revoked": revoked} for each, revoked in removed]})
-        return
-    for each, revoked in removed:
-        there = "They are revoked." if revoked else "They could not be revoked at their authorization server."
-        stdout().print(plain(f"The tokens of {each.server!r} are removed. {there}"), soft_wrap=True)
+        ended = [each.shown() | {"revoked": revoked} for each, revoked in removed]
+        print_json({"removed": ended, "kept": [each.shown() | {"reason": str(why)} for each, why in kept]})
+    else:
+        for each, revoked in removed:
+            there = "They are revoked." if revoked else "They could not be revoked at their authorization server."
+            stdout().print(plain(f"The tokens of {each.server!r} are removed. {there}"), soft_wrap=True)
+        for each, why in kept:
+            stdout().print(plain(f"The tokens of {each.server!r} are not removed. {why}"), soft_wrap=True)
+    if kept:
+        raise typer.Exit(1)
 
 
 def _private(settings: Settings, summary: CredentialSummary) -> bool:
@@ -78,7 +90,7 @@ def _private(settings: Settings, summary: CredentialSummary) -> bool:
 
 
 async def _end(store: CredentialStore, summary: CredentialSummary, *, private: bool) -> bool:
-    """Whether the tokens were revoked."""
+    """Whether the tokens, which are gone from here first, were revoked. Raises PegboardError if they stay."""
     from pegboard.upstreams.oauth.token_requests import revoke
 
     with store.lock(summary.key):  # a renewal that is under way would bring them back
@@ -86,6 +98,5 @@ async def _end(store: CredentialStore, summary: CredentialSummary, *, private: b
             credentials = store.read(summary.key)
         except PegboardError:
             credentials = None
-        revoked = credentials is not None and await revoke(credentials, private=private)
         store.delete(summary.key)
-    return revoked
+    return credentials is not None and await revoke(credentials, private=private)
