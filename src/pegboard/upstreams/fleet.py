@@ -242,8 +242,7 @@ class Fleet:
 
     def forget(self, client: str) -> None:
         """A client has left: end its connections."""
-        for upstream in self.upstreams:
-            upstream.forget_level(client)
+        self._conditions.levels.forget(client)
         self._client_connections.forget(client)
         self.leave(client)
 
@@ -266,8 +265,9 @@ class Fleet:
 
     async def set_level(self, client: str, level: types.LoggingLevel) -> None:
         """A client of the handshake era wants the logs of all servers from this level on."""
+        self._conditions.levels.put(client, level)
         every = (*self.upstreams, *self._client_connections.of_client(client))
-        await asyncio.gather(*(each.set_level(client, level) for each in every))
+        await asyncio.gather(*(each.say_level() for each in every))
 
     @property
     def upstreams(self) -> list[Upstream]:
@@ -297,9 +297,10 @@ class Fleet:
 
     def _start_for_client(self, shared: Upstream, client: str) -> RunningServer:
         """Start a connection for one client. Its changes are not reported to listeners."""
-        options = replace(self._conditions, clients=self._conditions.clients.alone(client))
+        shared_by = self._conditions
+        options = replace(shared_by, clients=shared_by.clients.alone(client), levels=shared_by.levels.alone(client))
         running = RunningServer(upstream=Upstream(shared.spec, _unheard, options, _unheard))
-        running.upstream.serve_alone(client, shared)
+        running.upstream.inherit(shared)
         self._start_apart(running, f"pegboard-{shared.spec.name}-apart")
         return running
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pegboard.model import ToolId
 from pegboard.protocols import Clock, Definitions
+from pegboard.upstreams.client_levels import ClientLevels
 from pegboard.upstreams.http_pools import HttpPools
 from pegboard.upstreams.limits import DEFAULT_LIMITS, UpstreamLimits
 from pegboard.upstreams.server_requests import ConnectedClients
@@ -33,10 +34,10 @@ class FleetOptions:
     After a call timed out, a server has ``health_timeout`` to send anything at all.
 
     ``admit`` is called right before a call is sent, once the server is connected, and raises for a tool that has
-    changed since it was chosen. ``clients`` can be asked for their roots outside any request. ``shared_tools`` has the
-    definitions that several connections list alike, ``pools`` the TCP connections of all; servers whose tools are known
-    start in ``start_turns``. ``sign_ins`` has the tokens for servers that want one; without it, none is sent.
-    ``tracer`` starts a span for each request if that is turned on.
+    changed since it was chosen. ``clients`` can be asked for their roots outside any request, ``levels`` are the log
+    levels that they want. ``shared_tools`` has the definitions that several connections list alike, ``pools`` the TCP
+    connections of all; servers whose tools are known start in ``start_turns``. ``sign_ins`` has the tokens for servers
+    that want one; without it, none is sent. ``tracer`` starts a span for each request if that is turned on.
     """
 
     connect_timeout: float
@@ -50,6 +51,7 @@ class FleetOptions:
     health_timeout: float = HEALTH_TIMEOUT
     admit: Callable[[ToolId], Awaitable[None]] = admit_all
     clients: ConnectedClients = field(default_factory=ConnectedClients)
+    levels: ClientLevels = field(default_factory=ClientLevels)
     shared_tools: SharedTools = field(default_factory=SharedTools)
     pools: HttpPools = field(default_factory=HttpPools)
     start_turns: StartTurns = field(default_factory=StartTurns)

@@ -3,47 +3,30 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter, OrderedDict
-from typing import get_args
+from collections import Counter
 
 import mcp_types as types
 from mcp import MCPError
 from pydantic import ValidationError
 
 from pegboard.model import JsonObject
+from pegboard.upstreams.client_levels import ClientLevels
 from pegboard.upstreams.connection import Connection, mode_of
 
 LOGGER = logging.getLogger(__name__)
 
-LEVELS: tuple[types.LoggingLevel, ...] = get_args(types.LoggingLevel)
-"""From `debug` to `emergency`."""
-MOST_CLIENTS = 10_000
-"""Clients whose log levels are remembered."""
-
 
 class HandshakeState:
-    """Of one server, over all its connections. ``seconds`` is the time in which it has to answer. A server that several
-    clients share logs at the lowest level that any of them wants."""
+    """Of one server, over all its connections. ``seconds`` is the time in which it has to answer."""
 
-    def __init__(self, server: str, seconds: float) -> None:
-        self.levels: OrderedDict[str, types.LoggingLevel] = OrderedDict()
-        """By client."""
+    def __init__(self, server: str, seconds: float, levels: ClientLevels) -> None:
         self.watched: Counter[str] = Counter()
         self._server = server
         self._seconds = seconds
-
-    @property
-    def level(self) -> types.LoggingLevel | None:
-        return min(self.levels.values(), key=LEVELS.index, default=None)
-
-    def wants_level(self, client: str, level: types.LoggingLevel) -> None:
-        self.levels[client] = level
-        self.levels.move_to_end(client)
-        while len(self.levels) > MOST_CLIENTS:
-            self.levels.popitem(last=False)
+        self._levels = levels
 
     async def say_level(self, connection: Connection, capabilities: JsonObject, protocol: str) -> None:
-        level = self.level
+        level = self._levels.lowest
         if level is None or "logging" not in capabilities or mode_of(protocol) != "legacy":
             return
         try:

@@ -97,7 +97,7 @@ class Upstream:
         self._tasks_only: frozenset[str] = EMPTY
         self._changed = changed
         self._heard = heard
-        self._session = HandshakeState(spec.name, conditions.connect_timeout)
+        self._session = HandshakeState(spec.name, conditions.connect_timeout, conditions.levels)
         self._conditions = conditions
         self._lazy = bool(user) or (conditions.lazy if spec.lazy is None else spec.lazy)
         self._listing_cache = ListingCache(conditions.definitions, spec, conditions.environment, user)
@@ -226,16 +226,11 @@ class Upstream:
         if self._connection is not None:
             self._connection.unwatch_task(task)
 
-    async def set_level(self, client: str, level: types.LoggingLevel) -> None:
-        """The log level that a client wants of a server of the handshake era; one that is not running gets it when it
+    async def say_level(self) -> None:
+        """Tell a server of the handshake era the log level that clients want; one that is not running gets it when it
         starts."""
-        self._session.wants_level(client, level)
         if self._connection is not None:
             await self._session.say_level(self._connection, self.capabilities, self._protocol)
-
-    def forget_level(self, client: str) -> None:
-        """The client has left."""
-        self._session.levels.pop(client, None)
 
     async def tell_roots_changed(self) -> None:
         """Notify the server of changed roots; one that is not running is not started."""
@@ -251,15 +246,8 @@ class Upstream:
         self.status = replace(self.status, tools=len(self.tools))
 
     def go_on_for(self, before: Upstream) -> None:
-        """Watch what the same server watched under its old configuration, and log at its level."""
+        """Watch what the same server watched under its old configuration."""
         self._session = before._session
-
-    def serve_alone(self, client: str, shared: Upstream) -> None:
-        """Take over from the shared connection the tools, and the log level that this client wants."""
-        self.inherit(shared)
-        level = shared._session.levels.get(client)
-        if level is not None:
-            self._session.wants_level(client, level)
 
     async def stop_if_idle(self, rest: float = math.inf) -> None:
         """Stop a lazy server without a call for ``idle_stop`` seconds, or for ``rest`` if it has no sessions and is

@@ -15,6 +15,7 @@ from mcp.shared.dispatcher import ProgressFnT
 from pegboard.catalog import Catalog
 from pegboard.flags import Flag
 from pegboard.model import JsonObject, ServerName, ToolId
+from pegboard.upstreams.client_levels import ClientLevels
 from pegboard.upstreams.extension_requests import AnyNotification
 from pegboard.upstreams.fleet import Fleet, Listener, Listeners, NewsListener
 from pegboard.upstreams.per_client import RunningServer
@@ -43,7 +44,14 @@ class UserServers:
     ) -> None:
         self.user = user
         self._fleet = fleet
-        self._options = replace(fleet.options, lazy=True, idle_stop=idle_stop, admit=admit, clients=ConnectedClients())
+        self._options = replace(
+            fleet.options,
+            lazy=True,
+            idle_stop=idle_stop,
+            admit=admit,
+            clients=ConnectedClients(),
+            levels=ClientLevels(),
+        )
         self._on_change = on_change
         self._listeners = Listeners(changed=self._changed, heard=self._heard)
         self._on_news = on_news
@@ -149,12 +157,11 @@ class UserServers:
 
     async def set_level(self, client: str, level: types.LoggingLevel) -> None:
         """As `Fleet.set_level`, for the user's own servers too."""
-        of_all = self._fleet.set_level(client, level)
-        await asyncio.gather(of_all, *(each.set_level(client, level) for each in self.own))
+        self._options.levels.put(client, level)
+        await asyncio.gather(self._fleet.set_level(client, level), *(each.say_level() for each in self.own))
 
     def forget(self, client: str) -> None:
-        for each in self.own:
-            each.forget_level(client)
+        self._options.levels.forget(client)
         self._fleet.forget(client)
         self.leave(client)
 

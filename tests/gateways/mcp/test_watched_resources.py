@@ -197,6 +197,18 @@ async def test_a_server_that_is_reloaded_watches_on_at_the_same_log_level(tmp_pa
         assert asked(tmp_path, "unsubscribe") == Counter(URIS[:1])
 
 
+async def test_a_server_that_a_reload_adds_logs_at_the_level_that_clients_have_asked_for(tmp_path: Path) -> None:
+    """Asked for while there was no server at all."""
+    async with hosted(tmp_path, {}) as host:
+        await host.gateway().levels.set("session", "error")
+        await host.gateway().levels.set("gone", "debug")
+        host.fleet.forget("gone")
+        await host.reconfigure(settings_of(tmp_path, {"watched": watched(tmp_path, "watched")}))
+
+        await until(lambda: host.fleet.status()[0].state == "ready")
+        assert asked(tmp_path, "setLevel") == Counter(error=1)
+
+
 async def test_a_server_that_is_removed_and_comes_back_is_asked_to_watch_again(tmp_path: Path) -> None:
     async with hosted(tmp_path) as host:
         gateway = host.gateway()

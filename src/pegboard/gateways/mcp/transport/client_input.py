@@ -19,7 +19,7 @@ from mcp.shared.message import ServerMessageMetadata
 
 from pegboard.gateways.mcp.gateway.caller import Caller
 from pegboard.upstreams import ORIGIN, Inputs
-from pegboard.upstreams.handshake_state import LEVELS
+from pegboard.upstreams.client_levels import LEVELS
 
 Context = ServerRequestContext[Any, Any]
 Answer = types.InputResponse | types.ErrorData
