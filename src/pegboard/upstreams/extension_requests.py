@@ -8,7 +8,7 @@ from typing import Any
 
 import mcp_types as types
 from mcp.client.extension import ClientExtension, NotificationBinding, advertise
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Field
 
 TASKS = "io.modelcontextprotocol/tasks"
 SKILLS = "io.modelcontextprotocol/skills"
@@ -38,7 +38,9 @@ class AnyParams(types.RequestParams):
 
 
 class AnyNotification(types.Notification[dict[str, Any], str]):
-    """A notification of an extension."""
+    """A notification of an extension. ``client`` has the connection by itself on which it came, if one has."""
+
+    client: str = Field(default="", exclude=True)
 
 
 class TaskNotices(ClientExtension):

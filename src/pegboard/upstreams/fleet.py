@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from contextvars import Context
 from dataclasses import dataclass, replace
+from functools import partial
 from types import TracebackType
 from typing import Any
 
@@ -296,10 +297,11 @@ class Fleet:
             self._client_connections.stop_idle()
 
     def _start_for_client(self, shared: Upstream, client: str) -> RunningServer:
-        """Start a connection for one client. Its changes are not reported to listeners."""
+        """Start a connection for one client. Of what comes on it, listeners hear only of tasks."""
         shared_by = self._conditions
         options = replace(shared_by, clients=shared_by.clients.alone(client), levels=shared_by.levels.alone(client))
-        running = RunningServer(upstream=Upstream(shared.spec, _unheard, options, _unheard))
+        heard = partial(self._heard_alone, client)
+        running = RunningServer(upstream=Upstream(shared.spec, _unheard, options, heard, client=client))
         running.upstream.inherit(shared)
         self._start_apart(running, f"pegboard-{shared.spec.name}-apart")
         return running
@@ -349,6 +351,12 @@ class Fleet:
     async def _heard(self, server: ServerName, message: types.ServerNotification | AnyNotification) -> None:
         if self._on_news is not None:
             await self._on_news(server, message)
+
+    async def _heard_alone(
+        self, client: str, server: ServerName, message: types.ServerNotification | AnyNotification
+    ) -> None:
+        if isinstance(message, AnyNotification):
+            await self._heard(server, message.model_copy(update={"client": client}))
 
     def _tell(self, upstream: Upstream) -> None:
         status = upstream.status

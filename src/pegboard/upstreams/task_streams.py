@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextvars import Context
 from functools import partial
 
 import mcp_types as types
@@ -24,9 +25,10 @@ class TaskStreams:
         self.streams = StreamTasks()
 
     def add(self, client: Client, task: str) -> None:
-        """Ask to hear of a task; a server of the handshake era tells without being asked."""
+        """Ask to hear of a task; a server of the handshake era tells without being asked. The stream may outlive the
+        request that wants it, and is begun outside its context."""
         if client.session.discover_result:
-            self.streams.open(task, partial(self._listen, client, task))
+            Context().run(self.streams.open, task, partial(self._listen, client, task))
 
     def remove(self, task: str) -> None:
         self.streams.close(task)

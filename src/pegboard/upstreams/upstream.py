@@ -71,8 +71,8 @@ class Upstream:
     ``changed`` is awaited after every change of state or tools, ``heard`` with notifications about resources and
     prompts. Run `run` in its own task, which owns the connection. A lazy server whose tools are known is connected only
     while it is called or watches a resource. ``user`` is the one whose credentials it uses, if the server wants some;
-    empty for those that all callers share. A spec with ``per_user`` is connected for users alone: without one, its only
-    tool says so.
+    empty for those that all callers share. ``client`` is the only one that it serves, if it serves one alone. A spec
+    with ``per_user`` is connected for users alone: without one, its only tool says so.
     """
 
     def __init__(
@@ -83,9 +83,11 @@ class Upstream:
         heard: Callable[[ServerName, types.ServerNotification | AnyNotification], Awaitable[None]],
         *,
         user: str = "",
+        client: str = "",
     ) -> None:
         self.spec = spec
         self.user = user
+        self.client = client
         self._authorization = Authorization(spec, conditions, user)
         self.server = Server(name=ServerName(spec.name), description=spec.description)
         self.tools: tuple[Tool, ...] = ()

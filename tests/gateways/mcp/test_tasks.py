@@ -24,7 +24,7 @@ from pegboard.gateways.mcp.gateway.after_answer import AfterAnswer
 from pegboard.gateways.mcp.gateway.caller import Caller
 from pegboard.gateways.mcp.gateway.gateway import Gateway
 from pegboard.gateways.mcp.tasks import server_tasks
-from pegboard.gateways.mcp.tasks.server_tasks import ServerTasks, StartedTask
+from pegboard.gateways.mcp.tasks.server_tasks import ServerTasks, StartedTask, WatchedTask
 from pegboard.gateways.mcp.tasks.task_ids import TaskIds, TaskPlace
 from pegboard.gateways.mcp.transport.auth import Holder
 from pegboard.gateways.mcp.transport.gateway_server import wire
@@ -46,6 +46,7 @@ OVER = ("completed", "failed", "cancelled")
 ANY: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Any])
 VARYING = ("taskId", "createdAt", "lastUpdatedAt")
 RELATED = "io.modelcontextprotocol/related-task"
+apart = pytest.mark.parametrize("per_client", [False, True], ids=["shared", "apart"])
 
 Result = dict[str, Any]
 Heard = list[Result]
@@ -152,9 +153,11 @@ async def test_a_client_that_does_not_take_tasks_gets_results_and_no_word_of_tas
         assert refused.value.error.code == -32021
 
 
-async def test_a_stream_of_notifications_tells_of_the_tasks_that_it_names(tmp_path: Path) -> None:
+@apart
+async def test_a_stream_of_notifications_tells_of_the_tasks_that_it_names(tmp_path: Path, per_client: bool) -> None:
     heard: Heard = []
-    async with before(tmp_path, CONFORMING) as gateway, client(wire(gateway), "auto", heard) as through:
+    spec = CONFORMING.model_copy(update={"per_client": per_client})
+    async with before(tmp_path, spec) as gateway, client(wire(gateway), "auto", heard) as through:
         task = (await called(through, "slow_compute", {"seconds": 0.5}))["taskId"]
         wanted = types.SubscriptionFilter.model_validate({"taskIds": [task]})
         request = types.SubscriptionsListenRequest(params=types.SubscriptionsListenRequestParams(notifications=wanted))
@@ -186,9 +189,12 @@ async def test_a_stream_that_is_asked_for_just_as_the_connection_begins_is_opene
         listening.cancel()
 
 
-async def test_a_client_of_2025_11_25_starts_lists_and_reads_its_own_tasks(tmp_path: Path) -> None:
+@apart
+async def test_a_client_of_2025_11_25_starts_lists_and_reads_its_own_tasks(tmp_path: Path, per_client: bool) -> None:
+    """By ids of its own, although the server gives two connections the same ones."""
     heard: Heard = []
-    async with before(tmp_path, HANDSHAKE) as gateway, client(wire(gateway), "legacy", heard) as mine:
+    spec = HANDSHAKE.model_copy(update={"per_client": per_client})
+    async with before(tmp_path, spec) as gateway, client(wire(gateway), "legacy", heard) as mine:
         begun = (await called(mine, "dig", {"depth": 3}, task={"ttl": 9000}))["task"]
         assert (begun["status"], begun["ttl"]) == ("working", 9000)
         async with client(wire(gateway), "legacy", []) as theirs:
@@ -259,8 +265,9 @@ async def test_a_client_that_takes_no_word_of_its_task_delays_nobody(monkeypatch
 
     contents = Contents("off", events=MemoryEvents(), clock=FakeClock(), later=AfterAnswer())
     tasks = ServerTasks(tuple, unreached, lambda: None, TaskIds(), contents, answered)
-    tasks._started[("s", "a")] = StartedTask(given="given", session=None)
-    tasks._streams[("s", "a")] = {"stuck": stuck, "reads": tell}
+    upstream: Any = None
+    tasks._started[("s", "", "a")] = StartedTask(given="given", session=None)
+    tasks._streams[("s", "", "a")] = WatchedTask(upstream=upstream, tellers={"stuck": stuck, "reads": tell})
     async with asyncio.timeout(60):
         await tasks.on_notification(
             ServerName("s"), AnyNotification(method="notifications/tasks", params={"taskId": "a"})

@@ -38,6 +38,9 @@ MOST_PAGES = 100
 Result = dict[str, Any]
 Tell = Callable[[Any], Awaitable[None]]
 """Sends a notification to a client; the SDK has no type for those of tasks."""
+TaskKey = tuple[str, str, str]
+"""A task's server, the client whose own connection it runs on (empty for one that clients share), and the server's id:
+two connections may have the same ids."""
 Answered = Callable[[str | None, str], Awaitable[object]]
 """Awaited with the session and the tool of a task that has ended well."""
 
@@ -48,6 +51,14 @@ class StartedTask:
 
     given: str
     session: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchedTask:
+    """A task of which streams want to hear, and the connection that was asked for it."""
+
+    upstream: Upstream
+    tellers: dict[object, Tell]
 
 
 class ServerTasks:
@@ -69,9 +80,9 @@ class ServerTasks:
         self._ids = ids
         self._contents = contents
         self._answered = answered
-        self._started: OrderedDict[tuple[str, str], StartedTask] = OrderedDict()
+        self._started: OrderedDict[TaskKey, StartedTask] = OrderedDict()
         self._channels: OrderedDict[str, Tell] = OrderedDict()
-        self._streams: dict[tuple[str, str], dict[object, Tell]] = {}
+        self._streams: dict[TaskKey, WatchedTask] = {}
 
     def offered(self, caller: Caller) -> bool:
         """Whether a server that the caller may use runs tasks, in the caller's era."""
@@ -86,8 +97,9 @@ class ServerTasks:
         if task is None or all(each.server.name != tool.server for each in self._upstreams()):
             return result
         given = self._ids.given(TaskPlace(server=tool.server, tool=tool.name, task=task), caller.holder)
-        self._started[(tool.server, task)] = StartedTask(given=given, session=caller.session)
-        self._heard_of(tool.server, task)
+        at = (tool.server, self._reach(tool.server).client, task)
+        self._started[at] = StartedTask(given=given, session=caller.session)
+        self._heard_of(at)
         return with_task_id(result, given)
 
     async def asked(self, method: str, params: JsonObject, caller: Caller) -> Result:
@@ -95,7 +107,7 @@ class ServerTasks:
         does."""
         given = params.get("taskId")
         place, upstream = await self._find(given, caller)
-        self._heard_of(place.server, place.task)
+        self._heard_of((place.server, upstream.client, place.task))
         result = await upstream.request(TaskRequest(method=method, params={**params, "taskId": place.task}))
         final = final_result(result)
         if final is not None:
@@ -111,12 +123,11 @@ class ServerTasks:
         """
         mine = {at: each.given for at, each in self._started.items() if each.session == caller.session}
         found: list[JsonObject] = []
-        for server in dict.fromkeys(server for server, _ in mine):
+        for server in dict.fromkeys(server for server, _, _ in mine):
             with suppress(MCPError, PegboardError):  # a server that is down, or lists none: the others' tasks are told
-                tasks = await _all_tasks(self._reach(server))
-                found += [
-                    {**each, "taskId": mine[at]} for each in tasks if (at := (server, each.get("taskId"))) in mine
-                ]
+                upstream = self._reach(server)
+                tasks = {(server, upstream.client, each.get("taskId")): each for each in await _all_tasks(upstream)}
+                found += [{**each, "taskId": mine[at]} for at, each in tasks.items() if at in mine]
         return found
 
     def connect(self, session: str | None, tell: Tell) -> None:
@@ -136,38 +147,39 @@ class ServerTasks:
             place, upstream = await self._find(given, caller)
         except MCPError:
             return False
-        self._streams.setdefault((place.server, place.task), {})[who] = tell
-        self._started.setdefault((place.server, place.task), StartedTask(given=given, session=caller.session))
-        self._heard_of(place.server, place.task)
+        at = (place.server, upstream.client, place.task)
+        self._streams.setdefault(at, WatchedTask(upstream=upstream, tellers={})).tellers[who] = tell
+        self._started.setdefault(at, StartedTask(given=given, session=caller.session))
+        self._heard_of(at)
         await upstream.watch_task(place.task)
         return True
 
-    async def unwatch(self, who: object) -> None:
+    def unwatch(self, who: object) -> None:
         """A stream has ended."""
-        for (server, task), tellers in list(self._streams.items()):
-            if tellers.pop(who, None) is not None and not tellers:
-                del self._streams[(server, task)]
-                with suppress(PegboardError):
-                    self._reach(server).unwatch_task(task)
+        for at, watched in list(self._streams.items()):
+            if watched.tellers.pop(who, None) is not None and not watched.tellers:
+                del self._streams[at]
+                watched.upstream.unwatch_task(at[-1])
 
     async def on_notification(self, server: ServerName, message: AnyNotification) -> None:
         """Pass a server's word of a task on to the client that started it, or to the streams that asked for it."""
-        at = (str(server), str(message.params.get("taskId")))
-        started = self._heard_of(*at)
+        at = (str(server), message.client, str(message.params.get("taskId")))
+        started = self._heard_of(at)
         if started is None:
             return
         told = AnyNotification(method=message.method, params=with_task_id(message.params, started.given))
         channel = self._channels.get(started.session or "")
-        tellers = list(self._streams.get(at, {}).values())
+        watched = self._streams.get(at)
+        tellers = [] if watched is None else list(watched.tellers.values())
         if message.method.endswith("/status") and channel is not None:
             tellers.append(channel)
         await asyncio.gather(*(sent(partial(tell, told)) for tell in tellers))
 
-    def _heard_of(self, server: str, task: str) -> StartedTask | None:
+    def _heard_of(self, at: TaskKey) -> StartedTask | None:
         """The task, if it is known; the one of which nothing was heard for the longest is forgotten beyond the most."""
-        started = self._started.get((server, task))
+        started = self._started.get(at)
         if started is not None:
-            self._started.move_to_end((server, task))
+            self._started.move_to_end(at)
         while len(self._started) > MOST_TASKS:
             self._started.popitem(last=False)
         return started

@@ -86,10 +86,11 @@ class TaskHandlers:
 
         tasks = ctx.lifespan_context.tasks
         try:
-            honored = [each for each in wanted if await tasks.watch(stream, str(each), caller, tell)]
+            with ClientOrigin(ctx, caller).answering():
+                honored = [each for each in wanted if await tasks.watch(stream, str(each), caller, tell)]
             yield replace(ctx, session=_Acknowledging(ctx.session, honored, acknowledged))  # type: ignore[arg-type]
         finally:
-            await tasks.unwatch(stream)
+            tasks.unwatch(stream)
 
 
 class _Acknowledging:
