@@ -23,7 +23,7 @@ from pegboard.settings import Settings
 from pegboard.stores import MemoryEvents
 from processes import until
 
-FORMATS = ("openai", "anthropic", "gemini")
+FORMATS = ("openai", "anthropic", "gemini", "bedrock", "cohere")
 POLICIES = ("", "-off", "-picky")
 """How the names of upstreams end, so that rules can treat each differently."""
 PATIENT = {"patience": 60, "filter_timeout": 60}

@@ -27,6 +27,7 @@ ODD_FIELDS: Mapping[str, Any] = {
     "metadata": {"user": "Zoë"},
     "tools_used": [],
 }
+POINT = {"cachePoint": {"type": "default"}}
 EPHEMERAL = [{"type": "ephemeral"}, {"type": "ephemeral", "ttl": "5m"}]
 
 
@@ -219,6 +220,48 @@ def gemini_bodies(draw: st.DrawFn) -> dict[str, Any]:
     return body | _perhaps(draw, **{spelled("toolConfig"): tool_config})
 
 
+@st.composite
+def converse_bodies(draw: st.DrawFn) -> dict[str, Any]:
+    """Bedrock Converse, with cache points and a tool of the system. Nova takes no other keys in a schema."""
+    offered = draw(names)
+    plain = schemas.filter(lambda schema: "additionalProperties" not in schema)
+    tools = [{"toolSpec": described(draw, name, inputSchema={"json": draw(plain)})} for name in offered]
+    if draw(st.booleans()):
+        tools.insert(draw(st.integers(0, len(tools))), {"systemTool": {"name": "nova_grounding"}})
+    for place in sorted(draw(st.sets(st.integers(1, len(tools)), max_size=2)), reverse=True):
+        tools.insert(place, POINT)
+    messages: list[dict[str, Any]] = [{"role": "user", "content": [{"text": draw(texts)}]}]
+    for number, name in enumerate(draw(st.lists(st.sampled_from(offered), max_size=2))):
+        use = {"toolUseId": f"t{number}", "name": name, "input": {"a": 12345678901234567890}}
+        result = {
+            "toolUseId": f"t{number}",
+            "content": draw(st.sampled_from([[{"json": {"n": 1.50}}], [{"text": "ok"}]])),
+        }
+        messages.append({"role": "assistant", "content": [{"toolUse": use}]})
+        messages.append({"role": "user", "content": [{"toolResult": result}]})
+    choices: list[dict[str, Any]] = [{"auto": {}}, {"any": {}}, {"tool": {"name": draw(st.sampled_from(offered))}}]
+    config = {"tools": tools} | _perhaps(draw, toolChoice=st.sampled_from(choices))
+    system = [{"text": draw(texts) or "x"}, POINT]
+    return {"messages": messages, "toolConfig": config} | _perhaps(draw, system=st.just(system))
+
+
+@st.composite
+def cohere_bodies(draw: st.DrawFn) -> dict[str, Any]:
+    """Cohere Chat."""
+    offered = draw(names)
+    tools = [
+        {"type": "function", "function": described(draw, name, **_perhaps(draw, parameters=schemas))}
+        for name in offered
+    ]
+    messages: list[dict[str, Any]] = [{"role": "user", "content": draw(texts)}]
+    for number, name in enumerate(draw(st.lists(st.sampled_from(offered), max_size=2))):
+        call = {"id": f"call_{number}", "type": "function", "function": {"name": name, "arguments": '{"a": 1}'}}
+        messages.append({"role": "assistant", "tool_plan": draw(texts), "tool_calls": [call]})
+        messages.append({"role": "tool", "tool_call_id": f"call_{number}", "content": draw(texts)})
+    body = {"model": "m", "messages": messages, "tools": tools}
+    return body | _perhaps(draw, tool_choice=st.sampled_from(["REQUIRED", "NONE"]), strict_tools=st.booleans())
+
+
 def _snake(name: str) -> str:
     return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
 
@@ -232,5 +275,7 @@ BODIES: Mapping[str, st.SearchStrategy[dict[str, Any]]] = {
     "openai_responses": responses_bodies(),
     "anthropic": anthropic_bodies(),
     "gemini": gemini_bodies(),
+    "bedrock": converse_bodies(),
+    "cohere": cohere_bodies(),
 }
 """By the name of a codec."""

@@ -19,11 +19,24 @@ from pegboard.gateways.llm.formats.registry import codec_for
 from strict_upstreams import PROBLEMS
 from strict_upstreams.conversations import CONVERSATIONS, unsigned
 
+
+class Silent:
+    """A provider whose answers no test with this server is about: they say nothing."""
+
+    def answer(self, asked: Mapping[str, Any], id_: str, path: str) -> Reply:
+        return Reply(document={})
+
+    def error(self, message: str) -> Any:
+        return {"message": message}
+
+
 PROVIDERS: Mapping[str, Provider] = {
     "openai_chat": openai.Chat(),
     "openai_responses": openai.Responses(),
     "anthropic": anthropic.Messages(),
     "gemini": gemini.Contents(),
+    "bedrock": Silent(),
+    "cohere": Silent(),
 }
 SIGNING = "gemini-3"
 """In the names of models that sign their calls, and refuse what is not signed."""

@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model_bodies import CODECS, PATH
+import model_bodies
+import more_provider_bodies
+from model_bodies import PATH
 from model_doors import Gateway, gateway_beside
 from model_requests import BODIES, written_requests
 from pegboard.gateways.llm.formats.json_spans import members
@@ -23,12 +25,23 @@ PATHS = {
     "openai_responses": ("openai", "/v1/responses"),
     "anthropic": ("anthropic", "/v1/messages"),
     "gemini": ("gemini", PATH),
+    **{name: (name, path) for name, (_, path) in more_provider_bodies.CODECS.items()},
 }
+CODECS = {**model_bodies.CODECS, **{name: codec for name, (codec, _) in more_provider_bodies.CODECS.items()}}
 RULES = [
     {"upstream": "*-off", "filter": False},
     {"upstream": "*-picky", "threshold": 0.99, "when_none": "none"},
 ]
-MENDED = {"tools", "functions", "tool_choice", "function_call", "parallel_tool_calls", "toolConfig", "tool_config"}
+MENDED = {
+    "tools",
+    "functions",
+    "tool_choice",
+    "function_call",
+    "parallel_tool_calls",
+    "toolConfig",
+    "tool_config",
+    "strict_tools",
+}
 """The fields that may change with the tools."""
 
 formats = pytest.mark.parametrize("name", CODECS)
