@@ -50,6 +50,33 @@ async def test_a_process_is_known_to_the_other_from_the_first_request_it_brings(
         assert await late.names() == META, "the first process asks the second one for it"
 
 
+async def test_a_session_begins_where_the_store_answers_if_one_process_alone_has_lost_it(
+    open_door: OpenDoor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(peers, "BEAT_SECONDS", 3600)
+    sessions, replicas = MemorySessions(SystemClock()), MemoryReplicas(SystemClock())
+    ours, theirs = ({"sessions": Failing(sessions), "replicas": Failing(replicas)} for _ in range(2))
+    async with (
+        open_door(replaced=theirs) as (there, _),
+        open_door(replaced=ours) as (here, _),
+        httpx2.AsyncClient(trust_env=False, timeout=60) as http,
+    ):
+
+        async def losing(url: str, stores: dict[str, Failing]) -> None:
+            for store in stores.values():
+                store.down = True
+            assert (await Raw(http, url, session="unknown").post("tools/list", {})).status == 404
+
+        await losing(here, ours)
+        client = await Raw(http, here).begin()
+        for client.url in (there, here):
+            assert await client.names() == META
+        await losing(there, theirs)
+        late = await Raw(http, here).begin()
+        for late.url in (here, there):
+            assert await late.names() == META
+
+
 @pytest.mark.requirement("D9")
 async def test_who_starts_where_another_crashed_goes_on_with_its_sessions_at_once(open_door: OpenDoor) -> None:
     """The one before said a moment ago that it lives, and every request for its sessions would come back here."""

@@ -4,7 +4,8 @@ A session belongs to one process at a time, which has its streams, its pending r
 Its record in the store names that process. If the process has ended, the one that got the request takes the session
 over, as after a restart (`session_recovery`).
 
-A request without a session is served where it arrives, unless it answers questions that another process has asked.
+A request without a session is served where it arrives, unless it answers questions that another process has asked, or
+begins a session while this process alone cannot reach the store.
 """
 
 from __future__ import annotations
@@ -77,8 +78,13 @@ class SessionAffinity:
 
     async def _serve_alone(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request without a session; if it answers questions, where they were asked. Only requests of revision
-        2026-07-28 do, and none is forwarded twice."""
-        if header(scope["headers"], VERSION) in MODERN_PROTOCOL_VERSIONS and not header(scope["headers"], FORWARDED):
+        2026-07-28 do, and only others begin sessions. None is forwarded twice."""
+        bringer = header(scope["headers"], FORWARDED)
+        if header(scope["headers"], VERSION) not in MODERN_PROTOCOL_VERSIONS:
+            if not self._peers.store_answers:
+                await self._begin_elsewhere(bringer, scope, ReplayableBody(receive), send)
+                return
+        elif not bringer:
             replay = ReplayableBody(receive)
             asking = await self._asking(await replay.body())
             if asking is not None:
@@ -87,6 +93,17 @@ class SessionAffinity:
                 self._peers.lost(asking)
             receive = replay.again()
         await self._local(scope, receive, self._claiming(send))
+
+    async def _begin_elsewhere(self, bringer: str | None, scope: Scope, replay: ReplayableBody, send: Send) -> None:
+        """Begin a session in a process that can store it: one that begins here is known to no process that still reads
+        the store. If none can, it begins here."""
+        if bringer:
+            await _misdirected(scope, replay.again(), send)
+            return
+        for other in self._peers.others:
+            if await self._forwarder.forward(other, scope, replay, send) is ForwardOutcome.ANSWERED:
+                return
+        await self._local(scope, replay.again(), self._claiming(send))
 
     async def _asking(self, body: bytes) -> Replica | None:
         """The other process that has asked what a request answers, if that lives."""
@@ -123,7 +140,7 @@ class SessionAffinity:
         again."""
         owner = await self._owner(session)
         if owner is not None and owner.id != self._peers.me.id:
-            await JSONResponse({"error": "misdirected"}, MISDIRECTED)(scope, receive, send)
+            await _misdirected(scope, receive, send)
         else:
             await self._serve(session, scope, receive, send)
 
@@ -184,6 +201,10 @@ class SessionAffinity:
             await send(message)
 
         return claimed
+
+
+async def _misdirected(scope: Scope, receive: Receive, send: Send) -> None:
+    await JSONResponse({"error": "misdirected"}, MISDIRECTED)(scope, receive, send)
 
 
 def _session(scope: Scope) -> str | None:
