@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import anyio
 import mcp_types as types
 import pytest
 from mcp import Client, MCPError
@@ -189,6 +190,25 @@ async def test_a_call_whose_client_leaves_is_given_up_and_so_are_those_that_wait
     await rounds.result(context(), call(), client(), asks)
     rounds.close()
     await given_up.wait()
+
+
+async def test_a_client_that_leaves_does_not_break_into_what_its_call_shields() -> None:
+    started, go_on, paid = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def work() -> dict[str, Any]:
+        with anyio.CancelScope(shield=True):
+            started.set()
+            await go_on.wait()
+            paid.set()
+        await asyncio.Event().wait()
+        return {}
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(PendingInputs().result, context(), call(), client(), work)
+        await started.wait()
+        tasks.cancel_scope.cancel()
+        asyncio.get_running_loop().call_later(0.05, go_on.set)
+    assert paid.is_set()
 
 
 async def test_a_client_that_can_be_asked_nothing_is_served_without_a_task_of_its_own() -> None:

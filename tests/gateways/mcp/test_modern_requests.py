@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import anyio
 import mcp_types as types
 import pytest
 from mcp import MCPError
@@ -36,10 +37,12 @@ META = {
 
 
 class Office:
-    """A server's tools. ``waiting`` is set while `wait` waits, ``gave_up`` once it was cancelled."""
+    """A server's tools. ``waiting`` is set while `wait` and `pay` wait, ``gave_up`` once it was cancelled, ``paid``
+    when what must not be is done."""
 
     def __init__(self) -> None:
         self.waiting, self.gave_up, self.go_on = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self.paid = False
 
     async def list_tools(self, _ctx: Any, _params: Any) -> dict[str, Any]:
         tools = [{"name": name, "inputSchema": schema} for name, schema in SCHEMAS.items()]
@@ -60,6 +63,11 @@ class Office:
                 except asyncio.CancelledError:
                     self.gave_up.set()
                     raise
+            case "pay":
+                with anyio.CancelScope(shield=True):
+                    self.waiting.set()
+                    await self.go_on.wait()
+                    self.paid = True
         text = (params.arguments or {}).get("text", "done")
         return {"resultType": "complete", "content": [{"type": "text", "text": text}], "isError": False}
 
@@ -98,6 +106,9 @@ class Exchange:
 
     async def send(self, message: Message) -> None:
         self.sent.append(message)
+
+    def is_read(self) -> bool:
+        return self._messages.empty()
 
     def leave(self) -> None:
         self._messages.put_nowait({"type": "http.disconnect"})
@@ -238,6 +249,21 @@ async def test_a_client_that_goes_away_ends_its_request() -> None:
         await running
 
     assert exchange.sent == []
+
+
+async def test_a_client_that_goes_away_does_not_break_into_what_is_shielded() -> None:
+    exchange = Exchange(calling("pay"), headers_of(calling("pay")))
+    async with serving() as (app, office), asyncio.timeout(30):
+        running = asyncio.create_task(app(exchange.scope, exchange.receive, exchange.send))
+        await office.waiting.wait()
+        exchange.leave()
+        await until(exchange.is_read)
+        for _ in range(10):
+            await asyncio.sleep(0)
+        office.go_on.set()
+        await running
+
+    assert office.paid
 
 
 async def test_what_is_said_after_the_answer_is_dropped() -> None:

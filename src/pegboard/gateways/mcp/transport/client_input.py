@@ -6,11 +6,12 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
+import anyio
 import mcp_types as types
 from mcp import MCPError
 from mcp.server.connection import allowed_log_levels
@@ -167,7 +168,14 @@ class Parked:
 
     origin: ClientOrigin
     task: asyncio.Task[Result]
+    scope: anyio.CancelScope
     late: asyncio.TimerHandle | None = None
+
+    @classmethod
+    def begun(cls, origin: ClientOrigin, work: Work) -> Parked:
+        """A bare `Task.cancel` would break into what is shielded, such as a charge that is being held."""
+        scope = anyio.CancelScope()
+        return cls(origin=origin, task=asyncio.create_task(_within(scope, work)), scope=scope)
 
 
 class PendingInputs:
@@ -198,7 +206,7 @@ class PendingInputs:
             finally:
                 origin.over()
         with origin.answering():
-            return await self._next(Parked(origin=origin, task=asyncio.create_task(_begun(work))))
+            return await self._next(Parked.begun(origin, work))
 
     def close(self) -> None:
         for key in list(self._parked):
@@ -227,8 +235,8 @@ class PendingInputs:
             if not parked.origin.questions:
                 await turn
         except asyncio.CancelledError:
-            parked.task.cancel()
-            with suppress(asyncio.CancelledError):
+            parked.scope.cancel()
+            with anyio.CancelScope(shield=True):
                 await asyncio.wait({parked.task})
             raise
         finally:
@@ -261,7 +269,7 @@ class PendingInputs:
         if parked is not None:
             if parked.late is not None:
                 parked.late.cancel()
-            parked.task.cancel()
+            parked.scope.cancel()
 
 
 def process_of(state: str) -> str:
@@ -310,5 +318,7 @@ def _meta(ctx: Context | None) -> dict[str, Any]:
     return {} if ctx is None else (ctx.params or {}).get("_meta") or {}
 
 
-async def _begun(work: Work) -> Result:
-    return await work()
+async def _within(scope: anyio.CancelScope, work: Work) -> Result:
+    with scope:
+        return await work()
+    raise asyncio.CancelledError

@@ -106,21 +106,19 @@ class ModernRequests:
             answer=answer,
         )
         connection = Connection.from_envelope(route.protocol_version, route.client_info, route.client_capabilities)
-        handling = asyncio.create_task(
-            serve_one(
-                self._server, call, message.method, message.params, connection=connection, lifespan_state=self._lifespan
-            )
+        handling = anyio.CancelScope()
+        serving = serve_one(
+            self._server, call, message.method, message.params, connection=connection, lifespan_state=self._lifespan
         )
-        with _accompanied(handling, answer, body.receive) as has_left:
+        with _accompanied(handling, answer, body.receive):
             try:
-                result = await handling
-            except asyncio.CancelledError:
-                if not has_left():
-                    raise
+                with handling:
+                    result = await serving
             except Exception as error:  # noqa: BLE001  # answered as the SDK answers it, which logs it too
                 await answer.failed(modern_error_data(error))
             else:
-                await answer.ended(result)
+                if not handling.cancelled_caught:
+                    await answer.ended(result)
         return True
 
     def _request(self, request: Request, body: bytes) -> tuple[JSONRPCRequest, InboundModernRoute] | None:
@@ -241,29 +239,28 @@ class Answering:
 
 
 @contextmanager
-def _accompanied(handling: asyncio.Task[Any], answer: Answering, receive: Receive) -> Iterator[Callable[[], bool]]:
+def _accompanied(handling: anyio.CancelScope, answer: Answering, receive: Receive) -> Iterator[None]:
     """Cancels the ``handling`` of a request if its client goes away, and keeps its stream open, as soon as it takes
-    longer than an instant. Yields whether the client has gone."""
+    longer than an instant."""
     loop = asyncio.get_running_loop()
     tasks: list[asyncio.Task[None]] = []
-    left = asyncio.Event()
 
     def begin() -> None:
-        tasks.extend(loop.create_task(each) for each in (_watched(receive, handling, left), _pings(answer)))
+        tasks.extend(loop.create_task(each) for each in (_watched(receive, handling), _pings(answer)))
 
     timer = loop.call_later(INSTANT, begin)
     try:
-        yield left.is_set
+        yield
     finally:
         timer.cancel()
         for task in tasks:
             task.cancel()
 
 
-async def _watched(receive: Receive, handling: asyncio.Task[Any], left: asyncio.Event) -> None:
+async def _watched(receive: Receive, handling: anyio.CancelScope) -> None:
+    """A bare `Task.cancel` would break into what is shielded, such as a charge that is being held."""
     while (await receive())["type"] != "http.disconnect":
         pass
-    left.set()
     handling.cancel()
 
 
