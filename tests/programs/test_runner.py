@@ -6,10 +6,12 @@ import asyncio
 import json
 import os
 import sys
+from asyncio.subprocess import Process
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from pegboard.errors import ConfigError
@@ -261,7 +263,7 @@ async def test_its_processes_are_in_a_group_of_their_own_and_give_way_to_ours(mo
     tools = Tools()
     running = asyncio.create_task(run("await wait()", tools))
     await until(lambda: tools.made != [])
-    of_group = [path for path in Path("/proc").glob("[0-9]*/stat") if _stat(path, GROUP) == begun[0]]
+    of_group = [path for path in Path("/proc").glob("[0-9]*/stat") if _stat(path, GROUP) == begun[0].pid]
 
     assert len(of_group) > 1
     assert {_stat(path, SESSION) for path in of_group} == {os.getsid(0)}, "a niceness counts within a session"
@@ -271,28 +273,58 @@ async def test_its_processes_are_in_a_group_of_their_own_and_give_way_to_ours(mo
 
 
 @pytest.mark.requirement("programs.killed")
-async def test_when_the_caller_goes_the_processes_of_its_program_go_too(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("scoped", [False, True], ids=["its task is cancelled", "its scope is cancelled"])
+async def test_when_the_caller_goes_the_processes_of_its_program_go_too(
+    monkeypatch: pytest.MonkeyPatch, scoped: bool
+) -> None:
     begun = noted_processes(monkeypatch)
-    tools = Tools()
-    running = asyncio.create_task(run("await wait()", tools))
+    tools, scope = Tools(), anyio.CancelScope()
+
+    async def within() -> None:
+        with scope:
+            await run("await wait()", tools)
+
+    running = asyncio.create_task(within())
     await until(lambda: tools.made != [])
-    running.cancel()
+    scope.cancel() if scoped else running.cancel()
     await asyncio.wait([running])
 
-    assert running.cancelled()
+    assert scope.cancelled_caught == scoped
+    assert running.cancelled() != scoped
     assert tools.cancelled == 1
+    assert begun[0].returncode is not None
     if sys.platform == "linux":
-        assert [path for path in Path("/proc").glob("[0-9]*/stat") if _stat(path, GROUP) == begun[0]] == []
+        assert [path for path in Path("/proc").glob("[0-9]*/stat") if _stat(path, GROUP) == begun[0].pid] == []
 
 
-def noted_processes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The numbers of the processes that are started from now on."""
-    begun: list[int] = []
+async def test_a_caller_that_goes_does_not_break_into_what_the_calls_of_its_program_shield() -> None:
+    """As a charge is held and settled."""
+    begun, go_on, paid = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def pay(*_: Any) -> None:
+        with anyio.CancelScope(shield=True):
+            begun.set()
+            await go_on.wait()
+            paid.set()
+
+    settings = ProgramSettings(mode="on", **LONG)
+    running = asyncio.create_task(ProgramRunner(settings).run("await wait()", DECLARED, pay))
+    await begun.wait()
+    running.cancel()
+    asyncio.get_running_loop().call_later(0.05, go_on.set)
+    await asyncio.wait([running])
+
+    assert paid.is_set()
+
+
+def noted_processes(monkeypatch: pytest.MonkeyPatch) -> list[Process]:
+    """The processes that are started from now on."""
+    begun: list[Process] = []
     create = asyncio.create_subprocess_exec
 
     async def noting(*command: Any, **how: Any) -> Any:
         process = await create(*command, **how)
-        begun.append(process.pid)
+        begun.append(process)
         return process
 
     monkeypatch.setattr(asyncio, "create_subprocess_exec", noting)

@@ -18,6 +18,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
 
+import anyio
+
 from pegboard.errors import ConfigError, PegboardError
 from pegboard.operating_system import group_of_its_own, kill_group, kill_of_group, lower_priority, ran_out_of_time
 from pegboard.programs import sandbox_worker
@@ -135,18 +137,19 @@ class _Running:
     async def run(self, task: dict[str, Any]) -> ProgramRun:
         started = time.monotonic()
         process = await self._start()
-        answers: set[asyncio.Task[None]] = set()
+        answers: dict[asyncio.Task[None], anyio.CancelScope] = {}
         try:
             async with asyncio.timeout(STARTING + self._settings.wait) as limit:
                 run = await self._heard(process, task, answers, limit)
         except TimeoutError:
             run = _ended("time", f"The program and its calls took longer than {self._settings.wait:g} seconds.")
         finally:
-            for each in answers:
-                each.cancel()
-            await self._end(process)
-            if answers:
-                await asyncio.wait(answers)
+            for scope in answers.values():
+                scope.cancel()
+            with anyio.CancelScope(shield=True):
+                await self._end(process)
+                if answers:
+                    await asyncio.wait(answers)
         if self._failure is not None:
             raise self._failure
         if run.outcome == "crashed" and ran_out_of_time(process.returncode):
@@ -193,7 +196,11 @@ class _Running:
         kill_group(process.pid)
 
     async def _heard(
-        self, process: Process, task: dict[str, Any], answers: set[asyncio.Task[None]], limit: asyncio.Timeout
+        self,
+        process: Process,
+        task: dict[str, Any],
+        answers: dict[asyncio.Task[None], anyio.CancelScope],
+        limit: asyncio.Timeout,
     ) -> ProgramRun:
         """Follows the worker until it says how the program ended, or ends itself. The program's time begins with its
         sandbox: on a busy machine a process of low priority takes long to start."""
@@ -209,29 +216,31 @@ class _Running:
                 self._calls[message["call"]] = ProgramCall(
                     tool=message["function"], line=message["line"], finished=False
                 )
-                answer = asyncio.create_task(self._answered(answers_to, message))
-                answers.add(answer)
-                answer.add_done_callback(answers.discard)
+                scope = anyio.CancelScope()
+                answer = asyncio.create_task(self._answered(answers_to, message, scope))
+                answers[answer] = scope
+                answer.add_done_callback(answers.pop)
                 answer.add_done_callback(partial(self._failed, process))
             else:
                 return _ended(message["end"], message["problem"], message["value"])
         return _ended("crashed", "The process of the program ended, probably for want of memory.")
 
-    async def _answered(self, stream: StreamWriter, message: dict[str, Any]) -> None:
-        """Makes one call and writes what came of it."""
+    async def _answered(self, stream: StreamWriter, message: dict[str, Any], scope: anyio.CancelScope) -> None:
+        """Makes one call and writes what came of it, unless the ``scope`` ends it."""
         number = message["call"]
         made = self._calls[number]
-        try:
-            async with self._together:
-                value = await self._call(made.tool, message["args"], message["kwargs"], made.line)
-            packed = await self._packed(number, value)
-            self._calls[number] = replace(made, finished=True)
-        except CallFailed as error:
-            problem = f"{made.tool}: {error}"
-            packed = sandbox_worker.packed({"id": number, "error": problem})
-            self._calls[number] = replace(made, finished=True, problem=str(error))
-            self._received += len(problem)
-        await self._write(stream, packed)
+        with scope:
+            try:
+                async with self._together:
+                    value = await self._call(made.tool, message["args"], message["kwargs"], made.line)
+                packed = await self._packed(number, value)
+                self._calls[number] = replace(made, finished=True)
+            except CallFailed as error:
+                problem = f"{made.tool}: {error}"
+                packed = sandbox_worker.packed({"id": number, "error": problem})
+                self._calls[number] = replace(made, finished=True, problem=str(error))
+                self._received += len(problem)
+            await self._write(stream, packed)
 
     def _failed(self, process: Process, answer: asyncio.Task[None]) -> None:
         """A defect of ours ends the program at once; without an answer it would wait until its time is over."""
