@@ -19,6 +19,7 @@ from backports import zstd
 from model_bodies import FORMATS, asking, function
 from model_doors import model_door
 from pegboard.events import ModelRequestServed
+from pegboard.gateways.llm.proxy import app
 from pegboard.stores import MemoryEmbeddings, MemoryEvents
 from pegboard.testing import FakeEncoder
 from pegboard_bench.ports import free_port
@@ -276,6 +277,21 @@ async def test_a_client_that_hangs_up_in_its_own_body_leaves_nothing_behind() ->
         await until(lambda: len(events.of(ModelRequestServed)) == 2)
         assert (await exchange(address, request(CHAT, ASKED)))[0] == 200
     assert len(provider.arrived) == 1
+
+
+async def test_a_client_that_hangs_up_while_tools_are_selected_is_not_billed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app, "LONG_MS", 0.0)
+    encoder, provider = SlowEncoder(), Provider()
+    async with listening(provider) as behind, door(behind, encoder=encoder) as (address, events):
+        _, writer = await connect(address)
+        writer.write(request(CHAT, ASKED))
+        await encoder.asked.wait()
+        writer.close()
+        assert (await exchange(address, request("/openai/v1/models", method="GET")))[0] == 200
+        encoder.let.set()
+        await until(lambda: len(events.of(ModelRequestServed)) == 2)
+
+    assert [each.head.split()[0] for each in provider.arrived] == [b"GET"]
 
 
 async def test_a_client_that_waits_for_leave_to_send_its_body_is_given_it() -> None:
@@ -557,9 +573,10 @@ class SlowEncoder(FakeEncoder):
 
     def __init__(self) -> None:
         super().__init__()
-        self.let = asyncio.Event()
+        self.asked, self.let = asyncio.Event(), asyncio.Event()
 
     async def encode(self, texts: Any) -> Any:
+        self.asked.set()
         await self.let.wait()
         return await super().encode(texts)
 

@@ -65,6 +65,8 @@ from pegboard.stores import MemoryRates
 from pegboard.telemetry.audit_log import AuditLog
 
 LOGGER = logging.getLogger(__name__)
+LONG_MS = 50.0
+"""Milliseconds before a request is sent in which its client may have gone away."""
 
 
 class LlmApp:
@@ -162,6 +164,8 @@ class LlmApp:
             else:
                 body = await self._read(codec, context, parsed, reader, share)
             context.added_ms = self._since(context.started)
+            if context.added_ms > LONG_MS:  # the provider would bill what nobody waits for any more
+                await reader.check()
             headers = outgoing_headers(
                 self._keys.none_of_ours(parsed.headers), context.rewritten, followed=codec is not None
             )

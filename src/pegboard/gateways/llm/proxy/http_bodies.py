@@ -92,6 +92,17 @@ class RequestReader:
         self._ended.set()
         return None
 
+    async def check(self) -> None:
+        """Raises ClientDisconnected if the client has gone since its body was read."""
+        if not self._ended.is_set():
+            return
+        watching = asyncio.create_task(self._disconnected())
+        await asyncio.sleep(0)
+        gone = watching.done()
+        watching.cancel()
+        if gone:
+            raise ClientDisconnected
+
     async def until_disconnect(self, work: Coroutine[Any, Any, None]) -> None:
         """Run the work until the client disconnects; then cancel it and raise ClientDisconnected."""
         working, watching = asyncio.create_task(work), asyncio.create_task(self._disconnected())
