@@ -105,6 +105,24 @@ async def test_more_than_the_most_are_refused_and_others_are_not() -> None:
     assert await asyncio.gather(*waiting) == ["a", "a", "b"]
 
 
+async def test_who_has_given_up_waiting_takes_no_room_in_line() -> None:
+    queue, done = FairQueue(1, most=1), list[int]()
+
+    async def work(number: int) -> None:
+        async with queue.place("b"):
+            done.append(number)
+
+    async with queue.place("a"):
+        gone = asyncio.create_task(work(1))
+        await asyncio.sleep(0)
+        gone.cancel()
+        await asyncio.wait([gone])
+        stays = asyncio.create_task(work(2))
+        await asyncio.sleep(0)
+    await stays
+    assert done == [2]
+
+
 async def test_a_place_is_free_again_after_an_error() -> None:
     queue = FairQueue(1)
     with pytest.raises(ValueError, match="lost"):

@@ -50,6 +50,10 @@ class FairQueue:
         except asyncio.CancelledError:
             if mine.done() and not mine.cancelled():
                 self._leave(owner)  # the place came together with the cancellation
+            elif mine in line:
+                line.remove(mine)
+                if not line:
+                    del self._waiting[owner]
             raise
 
     def _leave(self, owner: str) -> None:
