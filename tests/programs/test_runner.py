@@ -382,8 +382,10 @@ async def test_programs_beyond_the_places_wait_for_one() -> None:
     tools, busy = Tools(), ProgramRunner(ProgramSettings(mode="on", at_once=1, wait=30.0))
     first = asyncio.create_task(busy.run("await wait()", DECLARED, tools))
     await until(lambda: tools.made != [])
+    busy.adopt(busy.settings.model_copy(update={"seconds": 7.0}))
     second = asyncio.create_task(busy.run("1", DECLARED, tools))
     await asyncio.sleep(0)
+    assert busy._places.locked()
     assert not second.done()
     first.cancel()
 

@@ -81,11 +81,14 @@ class ProgramRunner:
     """``settings`` may change; they apply to the programs that start afterwards."""
 
     def __init__(self, settings: ProgramSettings) -> None:
-        self.adopt(settings)
-
-    def adopt(self, settings: ProgramSettings) -> None:
         self.settings = settings
         self._places = asyncio.Semaphore(settings.at_once)
+
+    def adopt(self, settings: ProgramSettings) -> None:
+        """The places of programs that run stay taken, unless there are to be more or fewer."""
+        if settings.at_once != self.settings.at_once:
+            self._places = asyncio.Semaphore(settings.at_once)
+        self.settings = settings
 
     async def run(self, program: str, declared: Mapping[str, str], call: Call) -> ProgramRun:
         """``declared`` are the functions that the program may call, each with its declaration.
