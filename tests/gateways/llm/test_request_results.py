@@ -188,6 +188,23 @@ def test_a_result_is_a_table_and_every_byte_beside_the_results_stays(name: str) 
     assert json.dumps({**made, "x": 0}).replace(" ", "") != json.dumps({**sent, "x": 0}).replace(" ", "")
 
 
+def test_results_that_two_threads_shape_at_once_are_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise there would seem to be no room for any, once it had happened often."""
+    monkeypatch.setattr(request_results, "MOST_REMEMBERED", 30_000)
+    by, shape = RequestResults(OPTIONS, COUNTER, smallest=0), request_results.shape
+    for number in range(30):
+        sent = talk_body("openai_chat", asked(LOG), [f"{number}\n{LOG}"])
+
+        def meanwhile(*given: Any, sent: Any = sent, **named: Any) -> Any:
+            monkeypatch.setattr(request_results, "shape", shape)
+            shaped("openai_chat", sent, "shaped", by=by)
+            return shape(*given, **named)
+
+        monkeypatch.setattr(request_results, "shape", meanwhile)
+        assert shaped("openai_chat", sent, "shaped", by=by).told != []
+    assert by._remembered == sum(size for size, _ in by._shapes.values()) > 0
+
+
 @formats
 def test_what_stays_whole(name: str) -> None:
     """Errors, tools that the policy leaves, reads of files, results of nobody, and everything in the form `whole`."""

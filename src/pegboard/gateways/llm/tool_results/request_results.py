@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -79,6 +80,7 @@ class RequestResults:
         self._counter = counter
         self._shapes: OrderedDict[bytes, tuple[int, ShapedResult]] = OrderedDict()
         self._remembered = 0
+        self._lock = threading.Lock()
 
     def shaped(self, codec: Codec, request: LlmRequest, form: ResultForm, url_query: str = "") -> ShapedRequest | None:
         """The request with its results in this form; None if the format has none, or the form is `whole`.
@@ -171,18 +173,20 @@ class RequestResults:
         for text in (*(each.text for each in result.texts), asked):
             hashed.update(b"\0" + text.encode("utf-8", "surrogatepass"))
         key = hashed.digest()
-        found = self._shapes.get(key)
-        if found is None:
-            made = shape(content, self._policy, self._counter, handles=handles, asked=asked)
-            size = sum(map(len, texts_of(made.result))) if made.rules else 0
-            made = made if made.rules else ShapedResult(result={}, before=made.before, after=made.after)
-            found = self._shapes[key] = (size, made)
-            self._remembered += size
+        with self._lock:
+            if key in self._shapes:
+                self._shapes.move_to_end(key)
+                return self._shapes[key][1]
+        made = shape(content, self._policy, self._counter, handles=handles, asked=asked)
+        size = sum(map(len, texts_of(made.result))) if made.rules else 0
+        made = made if made.rules else ShapedResult(result={}, before=made.before, after=made.after)
+        with self._lock:
+            if key not in self._shapes:  # or another thread was faster
+                self._shapes[key] = (size, made)
+                self._remembered += size
             while self._remembered > MOST_REMEMBERED or len(self._shapes) > MOST_REMEMBERED // 10_000:
                 self._remembered -= self._shapes.popitem(last=False)[1][0]
-        else:
-            self._shapes.move_to_end(key)
-        return found[1]
+        return made
 
 
 def pays(found: ShapedResult, before: int, *, offered: bool) -> bool:
