@@ -1,13 +1,24 @@
 from __future__ import annotations
 
+import asyncio
 from types import SimpleNamespace
 from typing import cast
 
 import anyio
+import pytest
 from mcp import Client
 
+from pegboard.settings.server_spec import ServerSpec
+from pegboard.testing import FakeClock
+from pegboard.upstreams.connection import Connection
+from pegboard.upstreams.fleet_options import FleetOptions
 from pegboard.upstreams.stream_tasks import StreamTasks
 from pegboard.upstreams.subscriptions import ResourceSubscriptions
+from pegboard.upstreams.upstream import Upstream
+
+
+async def nothing(*_news: object) -> None:
+    """Of no interest here."""
 
 
 async def forever() -> None:
@@ -40,6 +51,43 @@ async def test_a_resource_that_is_watched_before_the_connection_serves_keeps_it_
     client = cast(Client, SimpleNamespace(session=SimpleNamespace(discover_result=object())))
     with anyio.fail_after(60):
         await ResourceSubscriptions("files").add(client, "file:///notes", seconds=3600)
+
+
+class Slow:
+    """A connection to a server that is asked to watch, and does not say whether it does until ``go_on``."""
+
+    over = False
+
+    def __init__(self) -> None:
+        self.asked, self.go_on = asyncio.Event(), asyncio.Event()
+        self.streams: set[str] = set()
+
+    async def watch(self, uri: str) -> None:
+        if uri in self.streams:
+            return
+        self.streams.add(uri)
+        self.asked.set()
+        await self.go_on.wait()
+
+    def close_stream(self, uri: str) -> None:
+        self.streams.discard(uri)
+
+
+@pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside another"])
+async def test_who_gives_up_before_the_server_watches_leaves_no_stream_unless_another_watches(beside: bool) -> None:
+    uri, slow = "file:///notes", Slow()
+    options = FleetOptions(connect_timeout=60, call_timeout=60, clock=FakeClock(), environment={})
+    upstream = Upstream(ServerSpec(name="files", command="files"), nothing, options, nothing)
+    upstream._connection = cast(Connection, slow)
+    watching = asyncio.create_task(upstream.watch(uri))
+    await slow.asked.wait()
+    if beside:
+        await upstream.watch(uri)
+    watching.cancel()
+    await asyncio.wait([watching])
+
+    assert slow.streams == ({uri} if beside else set())
+    assert upstream.watches(uri) == beside
 
 
 async def test_there_is_one_stream_about_a_thing_until_it_ends_or_is_closed() -> None:

@@ -174,6 +174,10 @@ class Connection:
         """Subscribe to changes of a resource. Raises MCPError if the server refuses."""
         await self._subscriptions.add(self._opened_client(), uri, self._conditions.connect_timeout)
 
+    def close_stream(self, uri: str) -> None:
+        """Close the stream that a `watch` has opened which was given up."""
+        self._subscriptions.streams.close(uri)
+
     async def unwatch(self, uri: str) -> None:
         if self.over:
             return

@@ -206,7 +206,13 @@ class Upstream:
         """Subscribe to a resource, on later connections too. Raises MCPError if the server refuses."""
         if not self._session.watched[uri]:
             with self._in_use():
-                await (await self._connected()).watch(uri)
+                connection = await self._connected()
+                try:
+                    await connection.watch(uri)
+                except BaseException:
+                    if not self._session.watched[uri]:  # nor does another endpoint watch it by now
+                        connection.close_stream(uri)
+                    raise
         self._session.watched[uri] += 1
 
     def watches(self, uri: str) -> bool:
