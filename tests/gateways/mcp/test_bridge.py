@@ -19,8 +19,9 @@ from mcp import Client, StdioServerParameters
 from mcp.shared.exceptions import MCPError
 from mcp_types import JSONRPCRequest
 
-from pegboard.gateways.mcp.attach.reconnect import Reconnecting
+from pegboard.gateways.mcp.attach.reconnect import Reconnecting, reconnecting_client
 from pegboard.gateways.mcp.attach.relay import Relay
+from raw_http import OK, Arrived, listening
 from serves import Serve
 
 CODE = """
@@ -257,6 +258,26 @@ def test_a_request_about_a_task_names_it_in_a_header(method: str) -> None:
     request = JSONRPCRequest(jsonrpc="2.0", id=1, method=method, params={"taskId": "t-1", "_meta": meta})
     said = {key.lower(): value for key, value in (Relay().headers(request) or {}).items()}
     assert said == {"mcp-protocol-version": "2026-07-28", "mcp-method": method, "mcp-name": "t-1"}
+
+
+async def test_what_a_client_says_does_not_wait_for_its_many_calls() -> None:
+    many, all_there, go_on = 120, asyncio.Event(), asyncio.Event()
+    there = 0
+
+    async def handle(_arrived: Arrived, writer: asyncio.StreamWriter) -> None:
+        nonlocal there
+        there += 1
+        if there == many:
+            all_there.set()
+        await go_on.wait()
+        writer.write(OK + b"content-length: 2\r\n\r\n{}")
+
+    async with listening(handle) as address, reconnecting_client(1.0) as http:
+        calls = [asyncio.create_task(http.post(f"http://{address}/mcp", content=b"{}")) for _ in range(many)]
+        async with asyncio.timeout(60):
+            await all_there.wait()
+        go_on.set()
+        assert {response.status_code for response in await asyncio.gather(*calls)} == {200}
 
 
 async def test_a_session_that_is_opened_again_watches_and_logs_as_its_client_had_asked() -> None:

@@ -22,8 +22,10 @@ INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 
 
 def reconnecting_client(retry_seconds: float) -> httpx2.AsyncClient:
-    """An HTTP client for a serve on this machine: no proxy, and no limit on the duration of a call."""
-    transport = Reconnecting(httpx2.AsyncHTTPTransport(trust_env=False), retry_seconds)
+    """An HTTP client for a serve on this machine: no proxy, and no limit on the duration of a call, nor on how many
+    there are: what ends one of them, or answers its question, must not wait for a connection."""
+    limits = httpx2.Limits(max_connections=None, max_keepalive_connections=20)
+    transport = Reconnecting(httpx2.AsyncHTTPTransport(trust_env=False, limits=limits), retry_seconds)
     return httpx2.AsyncClient(transport=transport, trust_env=False, timeout=httpx2.Timeout(30.0, read=None))
 
 
