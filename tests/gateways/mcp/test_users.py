@@ -316,6 +316,38 @@ async def test_calls_that_wait_for_an_exchange_end_with_it_if_the_endpoint_is_si
     assert asked == 2
 
 
+async def test_a_call_that_is_given_up_during_an_exchange_keeps_no_other_from_it(
+    clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server refuses the first token before its end; the endpoint is slow to give another."""
+    asked, slow = 0, asyncio.Event()
+
+    async def answered(*_asked: object) -> httpx2.Response:
+        nonlocal asked
+        asked += 1
+        if asked == 2:
+            slow.set()
+            await asyncio.Event().wait()
+        return httpx2.Response(200, json={"access_token": f"token {asked}", "token_type": "Bearer"})
+
+    spec = exchanging("https://personal.example", "https://login.example")
+    subjects = SubjectTokens()
+    subjects.put("ann", "anns")
+    auth = ExchangedAuth(credential_key(spec, "ann"), subjects, clock, spec.oauth or OAuthSettings())
+    monkeypatch.setattr(auth, "_asked", answered)
+
+    async def called() -> str:
+        flow = auth.async_auth_flow(httpx2.Request("POST", spec.url or ""))
+        assert (await anext(flow)).headers["authorization"] == "Bearer token 1"
+        return str((await flow.asend(httpx2.Response(401))).headers["authorization"])
+
+    given_up = asyncio.create_task(called())
+    await slow.wait()
+    given_up.cancel()
+    await asyncio.wait([given_up])
+    assert await called() == "Bearer token 3"
+
+
 async def test_what_one_user_is_listed_first_is_no_change_for_another(opened: Any) -> None:
     async with opened(pins="quarantine") as users:
         ann, bob = await users.client("ann"), await users.client("bob")

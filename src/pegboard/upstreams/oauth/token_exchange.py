@@ -162,11 +162,9 @@ class ExchangedAuth(httpx2.Auth):
                 return held
             if subject.failed is not None and now - subject.failed < RETRY_SECONDS:
                 return None
-            if instead_of is not None:  # the new one may be refused, too: that must not flood the endpoint
-                subject.failed = now
             subject.held = await self._exchanged(subject, self._settings.scopes)
-            if subject.held is None:
-                subject.failed = now
+            if subject.held is None or instead_of is not None:  # the new one may be refused, too: that must not flood
+                subject.failed = now  # the endpoint
             return subject.held
 
     async def _wider(
