@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import gc
+import threading
 import weakref
 from collections.abc import AsyncGenerator
 from pathlib import Path
@@ -68,6 +69,33 @@ async def begun(auth: BearerAuth) -> tuple[Flow, httpx2.Request]:
 async def answered(flow: Flow, response: httpx2.Response) -> None:
     with pytest.raises(StopAsyncIteration):
         await flow.asend(response)
+
+
+@pytest.mark.parametrize("given_up", [False, True], ids=["both wait", "the first gives up"])
+async def test_a_request_that_comes_while_another_reads_the_credentials_waits_for_them(
+    auth: BearerAuth, store: CredentialStore, monkeypatch: pytest.MonkeyPatch, given_up: bool
+) -> None:
+    """As after a start, or when somebody has just signed in: without them it would be refused."""
+    reading, go_on, read = threading.Event(), threading.Event(), store.read
+
+    def slow(key: CredentialKey) -> OAuthCredentials | None:
+        reading.set()
+        go_on.wait(60)
+        return read(key)
+
+    monkeypatch.setattr(store, "read", slow)
+    first = asyncio.create_task(begun(auth))
+    await asyncio.to_thread(reading.wait, 60)
+    second = asyncio.create_task(begun(auth))
+    await asyncio.sleep(0)
+    if given_up:
+        first.cancel()
+        await asyncio.wait([first])
+    go_on.set()
+    _, request = await second
+    assert request.headers.get("Authorization") == "Bearer A1"
+    if not given_up:
+        assert (await first)[1].headers["Authorization"] == "Bearer A1"
 
 
 async def test_a_server_that_wants_more_during_a_renewal_does_not_bring_the_old_tokens_back(

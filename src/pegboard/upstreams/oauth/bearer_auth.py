@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator
+from contextvars import Context
 from functools import partial
 
 import httpx2
@@ -58,6 +59,8 @@ class BearerAuth(httpx2.Auth):
         self._unstored: tuple[int, OAuthCredentials] | None = None
         """Credentials that could not be stored, and the stamp of those that they replace."""
         self._looked: float | None = None
+        self._look: asyncio.Task[None] | None = None
+        """The look of now."""
         self._failed: float | None = None
         self._unproven: float | None = None
         self._renewal = asyncio.Lock()
@@ -109,10 +112,11 @@ class BearerAuth(httpx2.Auth):
     async def _fresh(self) -> OAuthCredentials | None:
         """The credentials, renewed if they end soon; None if there are none that hold. Raises TokenNotRenewed."""
         now = self._clock.monotonic()
-        if self._looked is None or now - self._looked >= LOOK_SECONDS:
-            self._looked = now
-            async with self._renewal:
-                await self._load()
+        looks = self._looked is None or now - self._looked >= LOOK_SECONDS
+        if looks:  # not in the context of the request, whose token it would keep
+            self._looked, self._look = now, asyncio.create_task(self._load(), context=Context())
+        if self._look is not None and (looks or self._unended() is None):
+            await asyncio.shield(self._look)  # it goes on if this request is given up: others may wait for it, too
         credentials = self._credentials
         if credentials is None or credentials.ended:
             return await self._own_account() if self.signs_in_alone else None
@@ -217,6 +221,14 @@ class BearerAuth(httpx2.Auth):
             return new
 
     async def _load(self) -> None:
+        try:
+            async with self._renewal:
+                await self._load_alone()
+        finally:
+            if self._look is asyncio.current_task():
+                self._look = None
+
+    async def _load_alone(self) -> None:
         stamp = await asyncio.to_thread(self._store.stamp, self._key)
         if stamp == self._stamp:
             return
