@@ -119,6 +119,30 @@ async def test_what_a_store_that_is_down_was_not_told_is_written_when_it_is_back
     assert caplog.records == [], "the breaker of the store says it"
 
 
+async def test_what_was_being_written_when_the_counting_ended_is_written_at_the_end() -> None:
+    class Slow(MemoryStatistics):
+        def __init__(self) -> None:
+            super().__init__()
+            self.asked, self.go_on = asyncio.Event(), asyncio.Event()
+
+        async def observe(self, outcomes: Sequence[Outcome]) -> None:
+            self.asked.set()
+            await self.go_on.wait()
+            await super().observe(outcomes)
+
+    store = Slow()
+    usage = Usage(store)
+    for outcome in outcomes("a", LEAST_CALLS):
+        usage.observe(outcome)
+    running = asyncio.create_task(usage.flush())
+    await store.asked.wait()
+    running.cancel()
+    await asyncio.wait([running])
+    store.go_on.set()
+    await usage.flush()
+    assert [tool.name for tool in await usage.most_called(5, ["s"])] == ["a"]
+
+
 async def test_a_store_that_fails_loses_counts_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
     usage = Usage(Broken())
     usage.observe(*outcomes("a", 1))

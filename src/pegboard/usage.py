@@ -58,12 +58,16 @@ class Usage:
                 refused = await write_batch(outcomes, self._write)
                 if refused:
                     LOGGER.warning("%d calls could not be counted: the store refuses their names", len(refused))
-            except (StoreError, asyncio.CancelledError) as error:  # what was not written is tried again
-                self._waiting = [*outcomes, *self._waiting][-MOST_WAITING:]
-                if not isinstance(error, StoreError):
-                    raise
+            except StoreError:  # what was not written is tried again
+                self._take_back(outcomes)
+            except asyncio.CancelledError:  # also at the end of the process
+                self._take_back(outcomes)
+                raise
             except PegboardError as error:
                 LOGGER.warning("Calls could not be counted: %s", error)
+
+    def _take_back(self, outcomes: Sequence[Outcome]) -> None:
+        self._waiting = [*outcomes, *self._waiting][-MOST_WAITING:]
 
     async def _write(self, outcomes: Sequence[Outcome]) -> None:
         await self._store.observe(with_servers(outcomes))

@@ -290,7 +290,9 @@ async def test_a_task_that_its_client_asks_about_is_not_forgotten_for_those_that
     async def nothing(*_said: Any) -> None:
         pass
 
-    upstream: Any = SimpleNamespace(server=Server(name=ServerName("s")), request=request, watch_task=nothing)
+    upstream: Any = SimpleNamespace(
+        server=Server(name=ServerName("s")), client="", request=request, watch_task=nothing
+    )
     contents = Contents("off", events=MemoryEvents(), clock=FakeClock(), later=AfterAnswer())
     tasks = ServerTasks(lambda: [upstream], lambda _server: upstream, lambda: None, TaskIds(), contents, nothing)
     ann = Caller(session="ann")
