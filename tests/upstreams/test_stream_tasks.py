@@ -72,13 +72,36 @@ class Slow:
     def close_stream(self, uri: str) -> None:
         self.streams.discard(uri)
 
+    def watch_task(self, task: str) -> None:
+        self.streams.add(task)
+
+    def unwatch_task(self, task: str) -> None:
+        self.streams.discard(task)
+
+
+def connected(connection: Slow, clock: FakeClock) -> Upstream:
+    options = FleetOptions(connect_timeout=60, call_timeout=60, clock=clock, environment={})
+    upstream = Upstream(ServerSpec(name="files", command="files"), nothing, options, nothing)
+    upstream._connection = cast(Connection, connection)
+    return upstream
+
+
+async def test_a_server_of_whose_task_somebody_hears_is_not_idle(clock: FakeClock) -> None:
+    """It would be ended, and the task with it."""
+    slow = Slow()
+    upstream = connected(slow, clock)
+    await upstream.watch_task("t")
+    clock.advance(1000)
+    assert (upstream.unused_for, slow.streams) == (0, {"t"})
+    upstream.unwatch_task("t")
+    clock.advance(10)
+    assert (upstream.unused_for, slow.streams) == (10, set())
+
 
 @pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside another"])
 async def test_who_gives_up_before_the_server_watches_leaves_no_stream_unless_another_watches(beside: bool) -> None:
     uri, slow = "file:///notes", Slow()
-    options = FleetOptions(connect_timeout=60, call_timeout=60, clock=FakeClock(), environment={})
-    upstream = Upstream(ServerSpec(name="files", command="files"), nothing, options, nothing)
-    upstream._connection = cast(Connection, slow)
+    upstream = connected(slow, FakeClock())
     watching = asyncio.create_task(upstream.watch(uri))
     await slow.asked.wait()
     if beside:

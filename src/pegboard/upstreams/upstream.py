@@ -114,6 +114,7 @@ class Upstream:
         self._wanted = Flag()
         self._wanted.set()
         self._calls = 0
+        self._watched_tasks: dict[str, None] = {}  # a third of an empty set
         self._waiting = 0
         self._turn: asyncio.Future[None] | None = None
         self._last_used = conditions.clock.monotonic()
@@ -229,8 +230,11 @@ class Upstream:
     async def watch_task(self, task: str) -> None:
         """Ask to hear of a task. Raises UpstreamError for a server that is not there."""
         (await self._connected()).watch_task(task)
+        self._watched_tasks[task] = None
 
     def unwatch_task(self, task: str) -> None:
+        self._watched_tasks.pop(task, None)
+        self._last_used = self._conditions.clock.monotonic()
         if self._connection is not None:
             self._connection.unwatch_task(task)
 
@@ -263,17 +267,18 @@ class Upstream:
         limit = self._conditions.idle_stop
         if self.spec.url is not None and self._protocol in MODERN_PROTOCOL_VERSIONS:
             limit = min(limit, rest)
-        if self._connection is None or self._calls or not self._rests or not limit:
+        if self._connection is None or not self._rests or not limit:
             return
-        if self._conditions.clock.monotonic() - self._last_used >= limit:
+        if self.unused_for >= limit:
             self._wanted.clear()
             self._give_up(self._connection, agreed=True)
             await self._set(state="idle", reason="")
 
     @property
     def unused_for(self) -> float:
-        """Seconds since its last call ended; 0 while one is in progress."""
-        return 0.0 if self._calls else self._conditions.clock.monotonic() - self._last_used
+        """Seconds since its last call ended; 0 while one is in progress, or somebody hears of a task."""
+        busy = self._calls or self._watched_tasks
+        return 0.0 if busy else self._conditions.clock.monotonic() - self._last_used
 
     def stop(self) -> None:
         """Refuse every call from now on; cancelling `run` ends those in progress."""
