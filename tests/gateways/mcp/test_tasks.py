@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import mcp_types as types
 import pytest
@@ -290,9 +290,7 @@ async def test_a_task_that_its_client_asks_about_is_not_forgotten_for_those_that
     async def nothing(*_said: Any) -> None:
         pass
 
-    upstream: Any = SimpleNamespace(
-        server=Server(name=ServerName("s")), client="", request=request, watch_task=nothing
-    )
+    upstream: Any = SimpleNamespace(server=Server(name=ServerName("s")), client="", request=request, watch_task=nothing)
     contents = Contents("off", events=MemoryEvents(), clock=FakeClock(), later=AfterAnswer())
     tasks = ServerTasks(lambda: [upstream], lambda _server: upstream, lambda: None, TaskIds(), contents, nothing)
     ann = Caller(session="ann")
@@ -309,6 +307,37 @@ async def test_a_task_that_its_client_asks_about_is_not_forgotten_for_those_that
 
     assert heard == [given]
     assert len(tasks._started) == 2
+
+
+async def test_the_last_stream_about_a_task_is_ended_at_the_connection_that_was_asked_last() -> None:
+    """As after a reload, or when a client's own connection was idle for long."""
+
+    class Connected:
+        server, client = Server(name=ServerName("s")), "ada"
+
+        def __init__(self) -> None:
+            self.watched: set[str] = set()
+            self.unwatch_task = self.watched.discard
+
+        async def watch_task(self, task: str) -> None:
+            self.watched.add(task)
+
+    async def ignore(*_: Any) -> None:
+        """Of no interest here."""
+
+    connections = [Connected()]
+    contents = Contents("off", events=MemoryEvents(), clock=FakeClock(), later=AfterAnswer())
+    upstreams, reach = cast(Any, lambda: connections), cast(Any, lambda _server: connections[-1])
+    tasks = ServerTasks(upstreams, reach, lambda: None, TaskIds(), contents, ignore)
+    given = TaskIds().given(TaskPlace(server="s", tool="t", task="a"), None)
+    assert await tasks.watch("early", given, Caller(), ignore)
+    connections.append(Connected())
+    assert await tasks.watch("late", given, Caller(), ignore)
+    tasks.unwatch("early")
+    assert connections[-1].watched == {"a"}
+
+    tasks.unwatch("late")
+    assert connections[-1].watched == set()
 
 
 async def test_an_id_belongs_to_the_holder_that_started_the_task() -> None:

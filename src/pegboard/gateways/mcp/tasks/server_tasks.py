@@ -55,7 +55,7 @@ class StartedTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedTask:
-    """A task of which streams want to hear, and the connection that was asked for it."""
+    """A task of which streams want to hear, and the connection that was asked for it last."""
 
     upstream: Upstream
     tellers: dict[object, Tell]
@@ -148,7 +148,8 @@ class ServerTasks:
         except MCPError:
             return False
         at = (place.server, upstream.client, place.task)
-        self._streams.setdefault(at, WatchedTask(upstream=upstream, tellers={})).tellers[who] = tell
+        others = self._streams[at].tellers if at in self._streams else {}
+        self._streams[at] = WatchedTask(upstream=upstream, tellers={**others, who: tell})
         self._started.setdefault(at, StartedTask(given=given, session=caller.session))
         self._heard_of(at)
         await upstream.watch_task(place.task)
