@@ -7,7 +7,8 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import httpx2
 import pytest
@@ -17,12 +18,15 @@ from doors import ACCEPT, META, MODERN, Raw
 from failing import Failing
 from pegboard.clock import SystemClock
 from pegboard.gateways.mcp.cluster import peers
+from pegboard.gateways.mcp.cluster.forwarder import ForwardOutcome
+from pegboard.gateways.mcp.cluster.session_affinity import SessionAffinity
 from pegboard.gateways.mcp.gateway.host import Host
 from pegboard.gateways.mcp.transport.http import HttpDoor
 from pegboard.model import Replica
 from pegboard.settings.server_spec import ServerSpec
 from pegboard.stores import MemoryReplicas, MemorySessions, MemorySigningKeys
 from pegboard.stores.sessions import session_key
+from pegboard.testing import FakeClock
 
 TALKATIVE = str(Path(__file__).parents[2] / "servers" / "talkative.py")
 
@@ -75,6 +79,39 @@ async def test_a_session_begins_where_the_store_answers_if_one_process_alone_has
         late = await Raw(http, here).begin()
         for late.url in (here, there):
             assert await late.names() == META
+
+
+async def test_who_alone_has_lost_the_store_does_not_wait_each_time_for_a_process_that_it_cannot_reach() -> None:
+    """Its network may be broken, and not the store: each process that is asked takes seconds then."""
+    clock, replicas = FakeClock(), Failing(MemoryReplicas(FakeClock()))
+    known = peers.Peers(replicas, Replica(id="here", url="http://here"), clock)
+    asked: list[str] = []
+
+    async def forward(to: Replica, *_: Any, **__: Any) -> ForwardOutcome:
+        asked.append(to.id)
+        return ForwardOutcome.GONE if to.id == "far" else ForwardOutcome.ELSEWHERE
+
+    async def local(*_: Any) -> None:
+        asked.append("here")
+
+    async def begun() -> list[str]:
+        asked.clear()
+        await shared({"type": "http", "headers": []}, receive, send)
+        return list(asked)
+
+    receive = send = cast(Any, None)
+    gateway = SimpleNamespace(pending_inputs=SimpleNamespace())
+    shared = SessionAffinity(
+        cast(Any, local), cast(Any, gateway), known, cast(Any, SimpleNamespace(forward=forward)), cast(Any, None)
+    )
+    for name in ("far", "near"):
+        await replicas.store.beat(Replica(id=name, url=f"http://{name}"))
+    await known.beat()
+    replicas.down = True
+    await known.beat()
+    assert [await begun() for _ in range(2)] == [["far", "near", "here"], ["near", "here"]]
+    clock.advance(peers.SHUNNED_SECONDS)
+    assert await begun() == ["far", "near", "here"]
 
 
 @pytest.mark.requirement("D9")

@@ -35,6 +35,7 @@ class Peers:
         self._clock = clock
         self._alive: Mapping[str, Replica] = {me.id: me}
         self._shunned: dict[str, float] = {}
+        self._unreached: dict[str, float] = {}
         self._unsettled_until = 0.0
         self.store_answers = True
         self._changed = asyncio.Event()
@@ -65,6 +66,7 @@ class Peers:
         await self._succeed(alive)
         now = self._clock.monotonic()
         self._shunned = {key: until for key, until in self._shunned.items() if until > now}
+        self._unreached.clear()
         self._set({key: each for key, each in alive.items() if key not in self._shunned})
 
     async def _succeed(self, alive: dict[str, Replica]) -> None:
@@ -89,6 +91,12 @@ class Peers:
     @property
     def others(self) -> list[Replica]:
         return [each for key, each in self._alive.items() if key != self.me.id]
+
+    @property
+    def reachable(self) -> list[Replica]:
+        """The others, without those that could not be reached a moment ago: it is waited for them one after another."""
+        now = self._clock.monotonic()
+        return [each for each in self.others if self._unreached.get(each.id, now) <= now]
 
     async def find(self, key: str) -> Replica | None:
         """The live process with this id, which may be this one. An id that is unknown here may be of a new process."""
@@ -117,6 +125,10 @@ class Peers:
         """The process does not answer: treat it as gone for a while."""
         self._shunned[replica.id] = self._clock.monotonic() + SHUNNED_SECONDS
         self._set({key: each for key, each in self._alive.items() if key != replica.id})
+
+    def unreached(self, replica: Replica) -> None:
+        """The process cannot be reached from here. That may be due to this one: it is not treated as gone."""
+        self._unreached[replica.id] = self._clock.monotonic() + SHUNNED_SECONDS
 
     async def until_gone(self, replica: Replica) -> None:
         while replica.id in self._alive:

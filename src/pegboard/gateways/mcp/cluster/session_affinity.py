@@ -100,9 +100,12 @@ class SessionAffinity:
         if bringer:
             await _misdirected(scope, replay.again(), send)
             return
-        for other in self._peers.others:
-            if await self._forwarder.forward(other, scope, replay, send) is ForwardOutcome.ANSWERED:
+        for other in self._peers.reachable:
+            outcome = await self._forwarder.forward(other, scope, replay, send, unless_unknown=True)
+            if outcome is ForwardOutcome.ANSWERED:
                 return
+            if outcome is ForwardOutcome.GONE:
+                self._peers.unreached(other)
         await self._local(scope, replay.again(), self._claiming(send))
 
     async def _asking(self, body: bytes) -> Replica | None:
