@@ -317,6 +317,23 @@ async def test_a_caller_that_goes_does_not_break_into_what_the_calls_of_its_prog
     assert paid.is_set()
 
 
+async def test_a_call_that_comes_together_with_the_end_of_its_program_is_not_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    call = {"call": 1, "function": "find", "args": [], "kwargs": {}, "line": 1}
+    said = iter([call, {"end": "failed", "problem": "", "value": ""}])
+
+    async def message(_stream: Any) -> Any:
+        return next(said)
+
+    monkeypatch.setattr(runner, "_message", message)
+    tools = Tools()
+    done = await run("find()\nboom()", tools)
+
+    assert done.outcome == "failed"
+    assert tools.made == []
+
+
 def noted_processes(monkeypatch: pytest.MonkeyPatch) -> list[Process]:
     """The processes that are started from now on."""
     begun: list[Process] = []

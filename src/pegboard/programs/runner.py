@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import anyio
+from anyio.lowlevel import checkpoint_if_cancelled
 
 from pegboard.errors import ConfigError, PegboardError
 from pegboard.operating_system import group_of_its_own, kill_group, kill_of_group, lower_priority, ran_out_of_time
@@ -233,6 +234,7 @@ class _Running:
         number = message["call"]
         made = self._calls[number]
         with scope:
+            await checkpoint_if_cancelled()  # the program may be over before its last call has begun
             try:
                 async with self._together:
                     value = await self._call(made.tool, message["args"], message["kwargs"], made.line)
