@@ -119,13 +119,18 @@ async def test_what_a_store_that_is_down_was_not_told_is_written_when_it_is_back
     assert caplog.records == [], "the breaker of the store says it"
 
 
-async def test_what_was_being_written_when_the_counting_ended_is_written_at_the_end() -> None:
+@pytest.mark.parametrize("in_a_thread", [False, True])
+async def test_what_was_being_written_when_the_counting_ended_is_written_once(in_a_thread: bool) -> None:
     class Slow(MemoryStatistics):
         def __init__(self) -> None:
             super().__init__()
             self.asked, self.go_on = asyncio.Event(), asyncio.Event()
 
         async def observe(self, outcomes: Sequence[Outcome]) -> None:
+            written = self._written(outcomes)
+            await (asyncio.shield(written) if in_a_thread else written)
+
+        async def _written(self, outcomes: Sequence[Outcome]) -> None:
             self.asked.set()
             await self.go_on.wait()
             await super().observe(outcomes)
@@ -138,9 +143,11 @@ async def test_what_was_being_written_when_the_counting_ended_is_written_at_the_
     await store.asked.wait()
     running.cancel()
     await asyncio.wait([running])
+    usage.observe(*outcomes("b", 1))
     store.go_on.set()
     await usage.flush()
-    assert [tool.name for tool in await usage.most_called(5, ["s"])] == ["a"]
+    known = await store.read()
+    assert {tool.name: statistics.calls for tool, statistics in known.items() if tool.name} == {"a": 5, "b": 1}
 
 
 async def test_a_store_that_fails_loses_counts_and_says_so(caplog: pytest.LogCaptureFixture) -> None:

@@ -34,6 +34,8 @@ class Usage:
         self._store = store
         self._others = others
         self._waiting: list[Outcome] = []
+        self._writes: asyncio.Task[None] | None = None
+        """The last write."""
 
     def observe(self, outcome: Outcome) -> None:
         """Counts at once for routing in this process, and for other processes once the store has it."""
@@ -51,6 +53,14 @@ class Usage:
                 LOGGER.exception("Calls could not be counted")
 
     async def flush(self) -> None:
+        """A write that has begun goes on if its caller is cancelled, as at the end of the process: whether the store
+        took it could not be told then. The next one waits for it."""
+        self._writes = asyncio.create_task(self._flushed(self._writes))
+        await asyncio.shield(self._writes)
+
+    async def _flushed(self, before: asyncio.Task[None] | None) -> None:
+        if before is not None and not before.done():
+            await asyncio.wait([before])
         outcomes = self._waiting[:]  # other threads may add more meanwhile
         del self._waiting[: len(outcomes)]
         if outcomes:
@@ -59,15 +69,9 @@ class Usage:
                 if refused:
                     LOGGER.warning("%d calls could not be counted: the store refuses their names", len(refused))
             except StoreError:  # what was not written is tried again
-                self._take_back(outcomes)
-            except asyncio.CancelledError:  # also at the end of the process
-                self._take_back(outcomes)
-                raise
+                self._waiting = [*outcomes, *self._waiting][-MOST_WAITING:]
             except PegboardError as error:
                 LOGGER.warning("Calls could not be counted: %s", error)
-
-    def _take_back(self, outcomes: Sequence[Outcome]) -> None:
-        self._waiting = [*outcomes, *self._waiting][-MOST_WAITING:]
 
     async def _write(self, outcomes: Sequence[Outcome]) -> None:
         await self._store.observe(with_servers(outcomes))
