@@ -33,12 +33,17 @@ TALKATIVE = str(Path(__file__).parents[2] / "servers" / "talkative.py")
 OpenDoor = Callable[..., AbstractAsyncContextManager[tuple[str, Host]]]
 
 
+def replicas_for_good() -> MemoryReplicas:
+    """Of processes that do not say again that they live, however long a test takes."""
+    return MemoryReplicas(SystemClock(), ttl=3600)
+
+
 @pytest.mark.requirement("design.store-down")
 async def test_a_process_is_known_to_the_other_from_the_first_request_it_brings(
     open_door: OpenDoor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(peers, "BEAT_SECONDS", 3600)  # nobody learns of the other by and by
-    stores = {"sessions": Failing(MemorySessions(SystemClock())), "replicas": Failing(MemoryReplicas(SystemClock()))}
+    stores = {"sessions": Failing(MemorySessions(SystemClock())), "replicas": Failing(replicas_for_good())}
     async with (
         open_door(replaced=stores) as (first, _),
         open_door(replaced=stores) as (second, _),
@@ -58,7 +63,7 @@ async def test_a_session_begins_where_the_store_answers_if_one_process_alone_has
     open_door: OpenDoor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(peers, "BEAT_SECONDS", 3600)
-    sessions, replicas = MemorySessions(SystemClock()), MemoryReplicas(SystemClock())
+    sessions, replicas = MemorySessions(SystemClock()), replicas_for_good()
     ours, theirs = ({"sessions": Failing(sessions), "replicas": Failing(replicas)} for _ in range(2))
     async with (
         open_door(replaced=theirs) as (there, _),
@@ -141,7 +146,7 @@ async def test_who_starts_where_another_crashed_goes_on_with_its_sessions_at_onc
 async def test_answers_of_a_client_without_a_session_reach_the_process_that_asked(open_door: OpenDoor) -> None:
     talkative = ServerSpec(name="talkative", command=sys.executable, args=(TALKATIVE, "legacy"))
     clock = SystemClock()
-    stores: dict[str, Any] = {"sessions": MemorySessions(clock), "replicas": MemoryReplicas(clock)}
+    stores: dict[str, Any] = {"sessions": MemorySessions(clock), "replicas": replicas_for_good()}
     stores["signing_keys"] = MemorySigningKeys()
     async with (
         httpx2.AsyncClient(trust_env=False, timeout=60) as http,
