@@ -92,7 +92,8 @@ async def test_who_alone_has_lost_the_store_does_not_wait_each_time_for_a_proces
     known = peers.Peers(replicas, Replica(id="here", url="http://here"), clock)
     asked: list[str] = []
 
-    async def forward(to: Replica, *_: Any, **__: Any) -> ForwardOutcome:
+    async def forward(to: Replica, *_: Any, unless_unknown: bool) -> ForwardOutcome:
+        assert unless_unknown, "another may not have this toolset yet"
         asked.append(to.id)
         return ForwardOutcome.GONE if to.id == "far" else ForwardOutcome.ELSEWHERE
 

@@ -96,7 +96,7 @@ class SessionAffinity:
 
     async def _begin_elsewhere(self, bringer: str | None, scope: Scope, replay: ReplayableBody, send: Send) -> None:
         """Begin a session in a process that can store it: one that begins here is known to no process that still reads
-        the store. If none can, it begins here."""
+        the store. If none can, or none has this toolset yet, it begins here."""
         if bringer:
             await _misdirected(scope, replay.again(), send)
             return
