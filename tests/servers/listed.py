@@ -4,7 +4,7 @@ listed.py FILE    # {"title": …, "instructions": …, "page": 2, "tools": […
 
 It speaks the handshake era; with LISTED_MODERN set, that of 2026. A call answers the name of the tool and of the file.
 The tools that `fails` names answer with an error, those in `structured` with that content, and those that `wordless`
-names without a text. With `"announces": true` a call is followed by the notice that the list has changed, if the file
+names without a text. `"tools": null` is a server that has no such list and says so. With `"announces": true` a call is followed by the notice that the list has changed, if the file
 has.
 """
 
@@ -26,7 +26,7 @@ def answer(method: str, params: dict[str, Any]) -> dict[str, Any] | None:
     about = {
         "serverInfo": {"name": "listed", "title": said["title"], "version": said.get("version", "1")},
         "instructions": said["instructions"],
-        "capabilities": {"tools": {"listChanged": True} if said.get("announces") else {}},
+        "capabilities": {} if said["tools"] is None else {"tools": {"listChanged": True} if said.get("announces") else {}},
     }
     match method:
         case "initialize" if not MODERN:
@@ -34,7 +34,7 @@ def answer(method: str, params: dict[str, Any]) -> dict[str, Any] | None:
         case "server/discover" if MODERN:
             stamp = {"_meta": {"io.modelcontextprotocol/serverInfo": about["serverInfo"]}}
             return about | stamp | {"supportedVersions": ["2026-07-28"]} | ENVELOPE
-        case "tools/list":
+        case "tools/list" if said["tools"] is not None:
             start, size = int(params.get("cursor") or 0), said.get("page", 100)
             more = {"nextCursor": str(start + size)} if start + size < len(said["tools"]) else {}
             return {"tools": said["tools"][start : start + size]} | more | ENVELOPE

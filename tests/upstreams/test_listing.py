@@ -57,6 +57,21 @@ async def offered(fleet_of: MakeFleet, folder: Path, tools: list[dict[str, Any]]
         return [each.name for each in fleet.catalog().tools]
 
 
+@pytest.mark.parametrize("modern", [False, True])
+async def test_a_server_that_has_prompts_or_resources_alone_is_ready_without_tools(
+    fleet_of: MakeFleet, tmp_path: Path, modern: bool
+) -> None:
+    file, era = tmp_path / "none.json", {"LISTED_MODERN": "1"} if modern else {}
+    file.write_text(json.dumps({"title": "", "instructions": "", "tools": None}))
+    spec = ServerSpec(name="s", command=sys.executable, args=(LISTED, str(file)), env=era)
+
+    async with fleet_of(spec) as fleet:
+        await fleet.settled(60)
+        [status] = fleet.status()
+
+    assert (status.state, status.reason, status.tools) == ("ready", "", 0)
+
+
 @pytest.mark.requirement("B8")
 @pytest.mark.parametrize("modern", [False, True])
 async def test_a_tool_that_has_to_be_called_as_a_task_is_not_offered(

@@ -12,7 +12,7 @@ from typing import Any
 
 import anyio
 import mcp_types as types
-from mcp import Client
+from mcp import Client, MCPError
 from mcp.shared.inbound import find_invalid_x_mcp_header
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel
@@ -94,7 +94,8 @@ async def read_listing(name: str, client: Client, seconds: float, limits: Upstre
     """Every page of the tool listing of server ``name``.
 
     An empty page is not the end, and an empty cursor is a cursor (M9); a repeated cursor ends the listing. Entries
-    beyond the limits are dropped with a warning. Each page may take ``seconds``. Raises MCPError.
+    beyond the limits are dropped with a warning. Each page may take ``seconds``. A server that does not announce tools
+    and does not know the request has none (MCP 2025-11-25, server/tools, capabilities). Raises MCPError.
     """
     pages: list[JsonObject] = []
     cursor: str | None = None
@@ -102,7 +103,12 @@ async def read_listing(name: str, client: Client, seconds: float, limits: Upstre
     room = ListBudget(limits)
     for _ in range(MOST_PAGES):
         request = types.ListToolsRequest(params=types.PaginatedRequestParams(cursor=cursor))
-        page = await untouched(client, request, seconds)
+        try:
+            page = await untouched(client, request, seconds)
+        except MCPError as error:
+            if error.code != types.METHOD_NOT_FOUND or client.server_capabilities.tools is not None:
+                raise
+            page = {"tools": []}
         pages.append(_within(room, page))
         if room.full:
             LOGGER.warning("Server %s lists %s; the rest is dropped.", name, room.full)
