@@ -446,6 +446,34 @@ async def test_a_call_of_what_changed_in_order_alone_waits_until_that_is_known(
 
 
 @pytest.mark.requirement("M28")
+@pytest.mark.parametrize("left", [(), (FILL,)])
+async def test_a_changed_tool_that_goes_while_its_texts_are_read_is_no_failure(
+    trust_of: TrustOf, catalog_of: CatalogOf, store: Failing, caplog: pytest.LogCaptureFixture, left: tuple[Tool, ...]
+) -> None:
+    go, comparing = asyncio.Event(), asyncio.Event()
+
+    class Slow(MemoryPins):
+        async def wordings(self, tools: Sequence[ToolId]) -> Mapping[ToolId, Wording]:
+            comparing.set()
+            await go.wait()
+            return await super().wordings(tools)
+
+    await trust_of().see(catalog_of(DIG, FILL))
+    slow, shorter = Slow(), catalog_of(*left) if left else Catalog.build([])
+    slow._pins, slow._texts = store.store._pins, store.store._texts
+    trust = trust_of(on=slow)
+    changed = asyncio.create_task(trust.see(catalog_of(EVIL, FILL)))
+    await comparing.wait()
+    gone = asyncio.create_task(trust.see(shorter))
+    await asyncio.sleep(0)
+    go.set()
+    await asyncio.gather(changed, gone)
+
+    assert trust.admits(shorter) == [tool.name for tool in left]
+    assert "cannot be read" not in caplog.text
+
+
+@pytest.mark.requirement("M28")
 async def test_other_instructions_of_a_server_are_kept_from_the_board_and_its_tools_stay(
     trust_of: TrustOf, store: Failing, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -234,11 +234,12 @@ class Approvals:
         ]
         if not changed:
             return
+        listed, catalog = self._listed, self._taken  # others may be listed meanwhile
         approved = await self._store.wordings(changed)
         for tool in changed:
-            said, now = approved[tool].approved if tool in approved else None, text_of(tool, self._taken)
+            said, now = approved[tool].approved if tool in approved else None, text_of(tool, catalog)
             same = said is not None and now is not None and only_order(said, now)
-            self._compared[tool] = (self._pins[tool].approved, self._listed[tool].fingerprint, same)
+            self._compared[tool] = (self._pins[tool].approved, listed[tool].fingerprint, same)
 
     def _is_uncompared(self, tool: ToolId, seen: Fingerprint) -> bool:
         pin = self._pins.get(tool)
