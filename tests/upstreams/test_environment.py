@@ -13,6 +13,7 @@ from pegboard.model import ToolId
 from pegboard.settings import Settings
 from pegboard.settings.server_spec import SAFE, ServerSpec
 from pegboard.upstreams import Fleet
+from processes import until
 from upstream_specs import python, scripted
 
 MakeFleet = Callable[..., Fleet]
@@ -104,3 +105,19 @@ async def test_a_server_whose_secret_is_missing_says_so_and_the_others_start(
         found = {status.name: status for status in fleet.status()}
     assert "absent" in found["lost"].reason
     assert found["scripted"].available
+
+
+@pytest.mark.parametrize("field", ["env", "envFile"])
+async def test_a_server_whose_secret_comes_late_is_started_then(
+    fleet_of: MakeFleet, tmp_path: Path, field: str
+) -> None:
+    """A secret that is mounted or replaced while the gateway starts is there a moment later."""
+    late = tmp_path / "late"
+    given = {"env": {"GREETING": f"${{file:{late}}}"}, "envFile": str(late)}
+    async with fleet_of(scripted(**{field: given[field]})) as fleet:
+        await fleet.settled(60)
+        assert "late" in fleet.status()[0].reason
+        late.write_text("GREETING=hello\n")
+        await until(lambda: fleet.status()[0].state == "ready")
+        told = await fleet.call(ToolId("scripted", "environment"), {"name": "GREETING"})
+    assert told["content"][0]["text"].endswith("hello")

@@ -160,6 +160,15 @@ class ServerSpec(BaseModel):
         texts += [getattr(self.oauth, key) or "" for key in CLIENT_KEYS] if self.oauth else []
         return [found for text in [*texts, *self.headers.values()] for found in references(text)]
 
+    @property
+    def is_read_anew(self) -> bool:
+        """Whether parts of it lie in files, a keyring or with a command, which may have something else the next time.
+
+        >>> ServerSpec(name="a", command="a", env={"TOKEN": "${file:token}"}).is_read_anew
+        True
+        """
+        return self.env_file is not None or bool(self.references)
+
     def expanded(self, environment: Mapping[str, str], secrets: SecretReader | None = None) -> ServerSpec:
         """The spec with all variables expanded (M26), and with its secrets if there is a reader for them.
 

@@ -134,7 +134,7 @@ class Connection:
             async with self._open(opened) as client:
                 await self._serve(client, listed)
         except ConfigError as error:
-            return self._ended(self._redacted(str(error)), final=True)
+            return self._ended(self._redacted(str(error)), final=not self._spec.is_read_anew)
         except PegboardError as error:
             return self._ended_signed_out(error) or self._ended(self._redacted(str(error)))
         except _Late:
