@@ -15,6 +15,7 @@ import pytest
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 
 from pegboard.apps.cli import logout
+from pegboard.errors import PegboardError
 from pegboard.settings import Settings
 from pegboard.settings.oauth_settings import OAuthSettings
 from pegboard.settings.server_spec import ServerSpec
@@ -212,6 +213,36 @@ async def test_tokens_that_cannot_be_stored_are_used_and_renewed_all_the_same(
     assert shown == ["R1", "R2"]
     assert kept is not None
     assert kept.tokens.refresh_token == "R3"
+
+
+async def test_tokens_that_could_not_be_read_are_read_later(
+    auth: BearerAuth,
+    store: CredentialStore,
+    clock: FakeClock,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A gateway that starts with the session of its user starts before the keychain is unlocked."""
+    asked, read = [], store.read
+
+    def locked(key: CredentialKey) -> None:
+        asked.append(key)
+        raise PegboardError("The keychain cannot be read (KeyringLocked).")
+
+    async def token() -> str | None:
+        clock.advance(bearer_auth.LOOK_SECONDS)
+        _, request = await begun(auth)
+        return request.headers.get("Authorization")
+
+    monkeypatch.setattr(store, "read", locked)
+    assert [await token(), await token()] == [None, None]
+    clock.advance(bearer_auth.RETRY_SECONDS)
+    assert await token() is None
+    assert len(asked) == 2, "it is not asked at each request"
+    monkeypatch.setattr(store, "read", read)
+    clock.advance(bearer_auth.RETRY_SECONDS)
+    assert await token() == "Bearer A1"
+    assert caplog.text.count("KeyringLocked") == 1
 
 
 async def test_a_lock_that_cannot_be_written_ends_no_request_while_the_token_holds(

@@ -31,7 +31,7 @@ LOOK_SECONDS = 1.0
 """Least time between two looks at what other processes have stored."""
 RETRY_SECONDS = 30.0
 """Least time between two attempts of a client to sign in by itself, or to renew a token after a failure: an
-authorization server must not be flooded."""
+authorization server must not be flooded, nor a person asked to unlock a keychain at each request."""
 RENEW_SECONDS = 45.0
 """Most time of a renewal: less than others wait for its lock."""
 
@@ -62,6 +62,8 @@ class BearerAuth(httpx2.Auth):
         self._look: asyncio.Task[None] | None = None
         """The look of now."""
         self._failed: float | None = None
+        self._unread: float | None = None
+        """When the stored credentials could not be read; None if they could."""
         self._unproven: float | None = None
         self._renewal = asyncio.Lock()
         self._news = Flag()
@@ -229,14 +231,16 @@ class BearerAuth(httpx2.Auth):
                 self._look = None
 
     async def _load_alone(self) -> None:
-        stamp = await asyncio.to_thread(self._store.stamp, self._key)
-        if stamp == self._stamp:
+        stamp, now = await asyncio.to_thread(self._store.stamp, self._key), self._clock.monotonic()
+        again = self._unread is not None and now - self._unread >= RETRY_SECONDS  # a keychain may be unlocked by now
+        if stamp == self._stamp and not again:
             return
         try:
-            found = await asyncio.to_thread(self._store.read, self._key)
+            found, self._unread = await asyncio.to_thread(self._store.read, self._key), None
         except (PegboardError, OSError) as error:
-            LOGGER.warning("Server %s: %s", self._key.server, error)
-            found = None
+            if self._unread is None:
+                LOGGER.warning("Server %s: %s", self._key.server, error)
+            found, self._unread = None, now
         self._credentials, self._stamp, self._failed, self._unproven = found, stamp, None, None
         self._note_secrets()
 
@@ -250,7 +254,7 @@ class BearerAuth(httpx2.Auth):
             self._unstored = None
 
     def _take(self, credentials: OAuthCredentials | None) -> None:
-        self._credentials = credentials
+        self._credentials, self._unread = credentials, None
         self._failed, self._unproven = None, self._clock.monotonic()
         self._stamp = self._store.stamp(self._key)
         self._note_secrets()
