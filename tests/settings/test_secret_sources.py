@@ -114,6 +114,28 @@ def test_a_file_of_a_user_that_does_not_exist_is_named(tmp_path: Path) -> None:
         spec(tmp_path, env={"A": "${file:~nosuchuser/x}"}).expanded({}, SecretReader())
 
 
+@pytest.mark.parametrize("data", [b"\xef\xbb\xbfhush", b"\xef\xbb\xbfhush\r\n", b"hush\n\n", b"hush \n"])
+def test_what_editors_and_shells_put_around_a_token_is_not_sent(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "token").write_bytes(data)
+    made = ServerSpec(
+        name="notes", url="https://a.example", folder=str(tmp_path), headers={"Authorization": "Bearer ${file:token}"}
+    )
+
+    assert made.expanded({}, SecretReader()).headers == {"Authorization": "Bearer hush"}
+
+
+@pytest.mark.requirement("M30")
+@pytest.mark.parametrize("value", ["q7\\q7\nq7'q7", "q7\0q7", "q7üq7", "\ufeffq7"])
+def test_a_header_that_cannot_be_sent_is_named_and_its_value_is_not(value: str) -> None:
+    made = ServerSpec(name="notes", url="https://a.example", headers={"X-Key": "${KEY}", "Y": "${file:hüsh}"})
+
+    with pytest.raises(ConfigError, match="'notes': its header 'X-Key' has a character") as caught:
+        made.expanded({"KEY": value})
+
+    assert "q7" not in str(caught.value)
+    assert made.expanded({"KEY": ""}).headers == {"X-Key": "", "Y": "${file:hüsh}"}
+
+
 def test_a_servers_identity_does_not_change_with_a_secret(tmp_path: Path) -> None:
     made = spec(tmp_path, env={"A": "${file:token}"})
     (tmp_path / "token").write_text("one")

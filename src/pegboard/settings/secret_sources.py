@@ -75,7 +75,7 @@ class SecretReader:
         try:
             with path.open("rb") as file:
                 data = file.read(MOST_BYTES + 1)
-            text = data.decode()
+            text = data.decode("utf-8-sig")
         except OSError as error:
             raise ConfigError(
                 f"{owner} needs the file {str(path)!r}, which cannot be read: {error.strerror}.",
@@ -102,7 +102,7 @@ class SecretReader:
                 timeout=self.seconds,
                 check=False,
             )
-            text = done.stdout.decode()
+            text = done.stdout.decode("utf-8-sig")
         except OSError as error:
             raise ConfigError(
                 f"{owner} gets a secret from {words[0]!r}, which cannot be started: {error.strerror}.",

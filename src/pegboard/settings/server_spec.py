@@ -34,6 +34,8 @@ HEADER_FLAGS = frozenset({"-H", "--header", "--headers"})
 HEADER_LINE = re.compile(r"\s*([\w-]+)\s*:(?!//)\s*(?=\S)")
 HEADER_NAME = re.compile(r"(?i)(proxy-)?authorization|(set-)?cookie|[\w-]*-(key|token|secret)")
 """Names of headers whose lines are secret without such a flag before them."""
+SENDABLE = re.compile(r"[\t\x20-\x7e]*")
+"""Values of headers."""
 CLIENT_SECRETS = ("client_secret", "issuer_client_secret")
 CLIENT_KEYS = ("client_id", "issuer_client_id", *CLIENT_SECRETS)
 """Options of `oauth` that may contain variables."""
@@ -182,7 +184,7 @@ class ServerSpec(BaseModel):
                 "env": self._env_file(expand) | {key: expand(value) or "" for key, value in self.env.items()},
                 "cwd": expand(self.cwd),
                 "url": expand(self.url),
-                "headers": {key: expand(value) or "" for key, value in self.headers.items()},
+                "headers": {key: self._sendable(key, expand(value) or "") for key, value in self.headers.items()},
                 "oauth": self._oauth(expand),
                 "sandbox": self._sandbox(expand),
             }
@@ -225,6 +227,17 @@ class ServerSpec(BaseModel):
             return None
         own = {key: expand(getattr(self.oauth, key)) for key in CLIENT_KEYS}
         return self.oauth.model_copy(update=own)
+
+    def _sendable(self, header: str, value: str) -> str:
+        """The value without blanks around it, such as the second line end of a file, which are no part of it (RFC 9110,
+        5.5). Raises ConfigError."""
+        sent = value.strip()
+        if not SENDABLE.fullmatch(REFERENCE.sub("", sent)):  # those that are not read yet
+            raise ConfigError(
+                f"Server {self.name!r}: its header {header!r} has a character that no header can have.",
+                remedy="It takes printable ASCII on one line; look at the variable or file that its value comes from.",
+            )
+        return sent
 
     def _sandbox(self, expand: Expander) -> SandboxSettings | None:
         if self.sandbox is None:
