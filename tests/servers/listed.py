@@ -26,7 +26,9 @@ def answer(method: str, params: dict[str, Any]) -> dict[str, Any] | None:
     about = {
         "serverInfo": {"name": "listed", "title": said["title"], "version": said.get("version", "1")},
         "instructions": said["instructions"],
-        "capabilities": {} if said["tools"] is None else {"tools": {"listChanged": True} if said.get("announces") else {}},
+        "capabilities": {}
+        if said["tools"] is None
+        else {"tools": {"listChanged": True} if said.get("announces") else {}},
     }
     match method:
         case "initialize" if not MODERN:
