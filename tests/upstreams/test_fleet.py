@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
+import mcp_types as types
 import pytest
 from mcp import MCPError
 
@@ -17,8 +20,12 @@ from pegboard.events import ServerChanged
 from pegboard.model import ToolId
 from pegboard.settings.server_spec import ServerSpec
 from pegboard.stores import MemoryEvents
+from pegboard.testing import FakeClock
 from pegboard.upstreams import Fleet
 from pegboard.upstreams.connection import Connection, ConnectionEnd
+from pegboard.upstreams.error_text import Redactor
+from pegboard.upstreams.fleet_options import FleetOptions
+from pegboard.upstreams.handshake_state import HandshakeState
 from pegboard.upstreams.upstream import Upstream
 from processes import alive, eventually, listening, until
 from servers.scripted import TOOLS
@@ -170,6 +177,38 @@ async def test_no_secret_of_a_server_stands_in_the_reason_it_failed(fleet_of: Ma
         reason = fleet.status()[0].reason
     assert "cannot log in with ***" in reason
     assert "s3cr3t-key" not in json.dumps([event.as_dict() for event in events.of(ServerChanged)])
+
+
+@pytest.mark.requirement("M30")
+@pytest.mark.parametrize(
+    "secret", ["s3cr3t|k^y", "s3cr3t key", "s3cr3t<k>", "s3cr3t-κλειδί", 's3cr3t"key', "s3cr3t\\'key"]
+)
+def test_a_secret_is_known_as_urls_and_quotes_write_it(secret: str) -> None:
+    spec = ServerSpec(name="leaky", url=f"https://leaky.example/sse?api={quote(secret)}", headers={"X-Key": secret})
+    redacted = Redactor(spec, {})
+
+    for text in (quote(secret), quote(secret, safe=""), repr(f'"{secret}'), json.dumps(secret)):
+        assert redacted(f"no {text} here").count("s3cr3t") == 0, text
+
+
+@pytest.mark.requirement("M30")
+async def test_no_secret_of_a_server_stands_in_the_log_of_what_it_refuses(
+    clock: FakeClock, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(*_request: object) -> None:
+        raise MCPError(types.INVALID_PARAMS, "s3cr3t-key may not set levels")
+
+    options = FleetOptions(connect_timeout=60, call_timeout=60, clock=clock, environment={})
+    spec = python("leaky", "", env={"API_KEY": "s3cr3t-key"})
+    connection = Connection(spec, options, protocol="", heard=refuse)
+    monkeypatch.setattr(connection, "call", refuse)
+    caplog.set_level(logging.INFO)
+    state = HandshakeState("leaky", 60)
+    state.wants_level("client", "debug")
+
+    await state.say_level(connection, {"logging": {}}, "2025-06-18")
+
+    assert "does not accept a log level: *** may not set levels" in caplog.text
 
 
 @pytest.mark.requirement("M13")

@@ -11,6 +11,7 @@ from mcp import Client
 from pegboard.settings.server_spec import ServerSpec
 from pegboard.testing import FakeClock
 from pegboard.upstreams.connection import Connection
+from pegboard.upstreams.error_text import Redactor
 from pegboard.upstreams.fleet_options import FleetOptions
 from pegboard.upstreams.stream_tasks import StreamTasks
 from pegboard.upstreams.subscriptions import ResourceSubscriptions
@@ -19,6 +20,9 @@ from pegboard.upstreams.upstream import Upstream
 
 async def nothing(*_news: object) -> None:
     """Of no interest here."""
+
+
+REDACTED = Redactor(ServerSpec(name="files", command="files"), {})
 
 
 async def forever() -> None:
@@ -50,7 +54,7 @@ async def test_a_stream_that_is_opened_early_begins_with_the_connection_unless_i
 async def test_a_resource_that_is_watched_before_the_connection_serves_keeps_it_from_nothing() -> None:
     client = cast(Client, SimpleNamespace(session=SimpleNamespace(discover_result=object())))
     with anyio.fail_after(60):
-        await ResourceSubscriptions("files").add(client, "file:///notes", seconds=3600)
+        await ResourceSubscriptions("files", REDACTED).add(client, "file:///notes", seconds=3600)
 
 
 class Slow:

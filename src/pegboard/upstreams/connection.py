@@ -106,13 +106,13 @@ class Connection:
         """What adds the tokens of a sign-in to its requests; None if there can be none."""
         self._heard = heard
         self._server_requests = ServerRequests(spec.name, conditions.clients)
-        self._subscriptions = ResourceSubscriptions(spec.name)
-        self._task_streams = TaskStreams(spec.name)
         self._headers = ParameterHeaders()
         self._spec = spec
         self._conditions = conditions
         self._mode = "legacy" if spec.is_sse else mode_of(protocol)
         self._redacted = Redactor(spec, conditions.environment)
+        self._subscriptions = ResourceSubscriptions(spec.name, self._redacted)
+        self._task_streams = TaskStreams(spec.name, self._redacted)
         self._announcements = ListChanges(spec.name, self._redacted, conditions.limits, heard)
         self._stderr = StderrTail()
         self._watched: MonitoredStream | StatelessDispatcher | None = None
@@ -199,6 +199,10 @@ class Connection:
         if client.session.discover_result is None:
             with suppress(MCPError, anyio.ClosedResourceError, anyio.BrokenResourceError):  # then it asks the next time
                 await client.session.send_notification(types.RootsListChangedNotification())
+
+    def said(self, error: MCPError | ValidationError) -> str:
+        """What the server said is wrong, without its secrets."""
+        return self._redacted(described(error))
 
     def end(self, *, agreed: bool) -> None:
         """Make `run` return. ``agreed``: nothing is wrong with the server."""

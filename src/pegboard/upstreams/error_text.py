@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from urllib.parse import quote
 
 import mcp_types as types
 from mcp import MCPError
@@ -44,7 +45,26 @@ class Redactor:
         read = {secret for secret in found if len(secret) >= SECRET_LENGTH}
         for secret in sorted(self.spec.secrets(self.environment) | read, key=len, reverse=True):
             text = text.replace(secret, "***")
+            if ("%" in text or "\\" in text) and not secret.isalnum():
+                text = re.sub(_spelled(secret), "***", text)
         return text
+
+
+def _spelled(secret: str) -> str:
+    """A pattern for a secret as it stands in a URL, in JSON or in a quoted text, with the escapes of these.
+
+    >>> re.sub(_spelled("a<b'c"), "***", r"?key=a%3Cb'c 'a<b\\'c'")
+    "?key=*** '***'"
+    """
+    return "".join(map(_spelled_part, re.findall(r"\\+|.", secret, re.DOTALL)))
+
+
+def _spelled_part(part: str) -> str:
+    if part.startswith("\\"):
+        return r"(?:\\|(?i:%5C))++"
+    if part.isascii() and part.isalnum():
+        return part
+    return rf"\\*+(?:{re.escape(part)}|(?i:{quote(part, safe='', errors='replace')}|u{ord(part):04x}))"
 
 
 def missing_variables(spec: ServerSpec, environment: Mapping[str, str], words: str) -> str:

@@ -33,7 +33,7 @@ class HandshakeState:
             request = types.SetLevelRequest(params=types.SetLevelRequestParams(level=level))
             await connection.call(request, self._seconds, None)
         except (MCPError, ValidationError) as error:
-            LOGGER.info("Server %s does not accept a log level: %s", self._server, error)
+            LOGGER.info("Server %s does not accept a log level: %s", self._server, connection.said(error))
 
     async def repeat(self, connection: Connection, capabilities: JsonObject, protocol: str) -> None:
         """Repeat the log level and the subscriptions on a new connection."""
@@ -42,4 +42,4 @@ class HandshakeState:
             try:
                 await connection.watch(uri)
             except MCPError as error:
-                LOGGER.warning("Server %s no longer watches %s: %s", self._server, uri, error)
+                LOGGER.warning("Server %s no longer watches %s: %s", self._server, uri, connection.said(error))

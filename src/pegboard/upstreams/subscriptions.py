@@ -121,8 +121,9 @@ class ResourceSubscriptions:
     messages.
     """
 
-    def __init__(self, server: str) -> None:
+    def __init__(self, server: str, redacted: Redactor) -> None:
         self._server = server
+        self._redacted = redacted
         self.streams = StreamTasks()
 
     async def add(self, client: Client, uri: str, seconds: float) -> None:
@@ -151,7 +152,8 @@ class ResourceSubscriptions:
                         async for _ in subscription:
                             pass
                 except MCPError as error:
-                    LOGGER.info("Server %s does not report changes of %s: %s", self._server, uri, error)
+                    why = self._redacted(described(error))
+                    LOGGER.info("Server %s does not report changes of %s: %s", self._server, uri, why)
                     acknowledged.set()
                     if error.code == types.METHOD_NOT_FOUND:
                         return

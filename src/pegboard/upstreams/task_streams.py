@@ -10,6 +10,7 @@ import mcp_types as types
 from mcp import Client, MCPError
 from pydantic import ValidationError
 
+from pegboard.upstreams.error_text import Redactor, described
 from pegboard.upstreams.raw_requests import untouched
 from pegboard.upstreams.stream_tasks import StreamTasks
 
@@ -20,8 +21,9 @@ class TaskStreams:
     """One stream for each task, on one connection. What comes on it is heard as the connection's other notifications
     are. A stream that breaks is not opened again: clients poll as well."""
 
-    def __init__(self, server: str) -> None:
+    def __init__(self, server: str, redacted: Redactor) -> None:
         self._server = server
+        self._redacted = redacted
         self.streams = StreamTasks()
 
     def add(self, client: Client, task: str) -> None:
@@ -39,4 +41,4 @@ class TaskStreams:
         try:
             await untouched(client, types.SubscriptionsListenRequest(params=params), None)
         except (MCPError, ValidationError) as error:
-            LOGGER.info("Server %s does not tell of its tasks: %s", self._server, error)
+            LOGGER.info("Server %s does not tell of its tasks: %s", self._server, self._redacted(described(error)))
