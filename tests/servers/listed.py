@@ -4,8 +4,8 @@ listed.py FILE    # {"title": …, "instructions": …, "page": 2, "tools": […
 
 It speaks the handshake era; with LISTED_MODERN set, that of 2026. A call answers the name of the tool and of the file.
 The tools that `fails` names answer with an error, those in `structured` with that content, and those that `wordless`
-names without a text. `"tools": null` is a server that has no such list and says so. With `"announces": true` a call is followed by the notice that the list has changed, if the file
-has.
+names without a text. `"tools": null` is a server that has no such list and says so. With `"announces": true` a call is
+followed by the notice that the list has changed, if the file has.
 """
 
 from __future__ import annotations
