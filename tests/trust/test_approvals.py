@@ -167,6 +167,27 @@ async def test_an_approval_by_another_process_is_seen_and_said_to_whoever_shows_
     assert trust.admits(catalog_of(EVIL)) == ["dig"]
 
 
+@pytest.mark.requirement("M28")
+async def test_of_two_processes_with_other_definitions_each_can_have_its_own_approved(
+    trust_of: TrustOf, catalog_of: CatalogOf, store: Failing
+) -> None:
+    """As when replicas start another version of a server."""
+    later = fake_tool("dig", "Dig a deeper hole")
+    await store.put({DIG.id: fingerprint(DIG)})
+    one, other = trust_of(), trust_of()
+    await one.see(catalog_of(EVIL))
+    await other.see(catalog_of(later))
+    await store.approve({DIG.id: fingerprint(later)})
+    for each in (one, other):
+        await each.ask()
+    assert (one.admits(catalog_of(EVIL)), other.admits(catalog_of(later))) == ([], ["dig"])
+
+    assert seen(store) == fingerprint(EVIL), "what is held back is what an operator is shown"
+    asked = len(store.asked)
+    await one.ask()
+    assert "put" not in store.asked[asked:]
+
+
 @pytest.mark.parametrize("policy", ["warn", "allow"])
 async def test_other_policies_hold_nothing_back_and_note_what_is_seen(
     trust_of: TrustOf, catalog_of: CatalogOf, store: Failing, policy: PinPolicy

@@ -184,6 +184,7 @@ class Approvals:
                 asked_for = frozenset(self._listed)
                 before = await self._store.get(list(asked_for))
                 self._learn(before)
+                self._note_again(before)
                 await self._compare()
                 await self._scan()
                 noted = {
@@ -217,6 +218,15 @@ class Approvals:
         if news := {tool: pin for tool, pin in pins.items() if self._pins.get(tool) != pin}:
             self._pins |= news
             self._judge()
+
+    def _note_again(self, pins: Mapping[ToolId, Pin]) -> None:
+        """What is held back here is to be recorded anew if another process has recorded another definition since: an
+        operator is shown, and approves, the one that was recorded last."""
+        self._noted = {
+            tool: seen
+            for tool, seen in self._noted.items()
+            if tool not in self._held_back or tool not in pins or pins[tool].seen == seen
+        }
 
     async def watch_crowds(self) -> None:
         """Compare all tools with each other, if there are new ones."""
