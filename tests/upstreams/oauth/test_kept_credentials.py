@@ -126,6 +126,31 @@ async def test_a_server_that_wants_more_during_a_renewal_does_not_bring_the_old_
     assert (kept.tokens.refresh_token, kept.wanted) == ("R2", ("write",))
 
 
+async def test_requests_use_a_token_that_holds_while_another_one_renews_it(
+    auth: BearerAuth, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, go_on = asyncio.Event(), asyncio.Event()
+
+    async def renewed(_old: OAuthCredentials, **_options: object) -> OAuthCredentials:
+        asked.set()
+        await go_on.wait()
+        return credentials(2, clock)
+
+    monkeypatch.setattr(bearer_auth, "renewed", renewed)
+    await begun(auth)
+    clock.advance(LIFETIME - 2)
+    renewing = asyncio.create_task(begun(auth))
+    await asked.wait()
+
+    _, meanwhile = await asyncio.wait_for(begun(auth), 60)
+    clock.advance(2)
+    late = asyncio.create_task(begun(auth))
+    await asyncio.sleep(0)
+    go_on.set()
+    assert meanwhile.headers["Authorization"] == "Bearer A1"
+    assert [(await each)[1].headers["Authorization"] for each in (renewing, late)] == ["Bearer A2", "Bearer A2"]
+
+
 async def test_a_server_that_wants_more_does_not_bring_back_what_another_process_has_renewed(
     auth: BearerAuth, store: CredentialStore, clock: FakeClock
 ) -> None:

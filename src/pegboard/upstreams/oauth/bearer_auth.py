@@ -112,7 +112,12 @@ class BearerAuth(httpx2.Auth):
             yield request
 
     async def _fresh(self) -> OAuthCredentials | None:
-        """The credentials, renewed if they end soon; None if there are none that hold. Raises TokenNotRenewed."""
+        """The credentials, renewed if they end soon; None if there are none that hold. Raises TokenNotRenewed.
+
+        While another caller renews them, which can take long, the old ones are used as long as they hold.
+        """
+        if self._renewal.locked() and (held := self._unended()) is not None and not self._is_over(held):
+            return held
         now = self._clock.monotonic()
         looks = self._looked is None or now - self._looked >= LOOK_SECONDS
         if looks:  # not in the context of the request, whose token it would keep
@@ -303,9 +308,12 @@ class BearerAuth(httpx2.Auth):
 
     def _still(self, old: OAuthCredentials) -> OAuthCredentials:
         """The old ones, if they have not ended yet. Raises TokenNotRenewed."""
-        if old.expires_at is not None and self._clock.time() >= old.expires_at:
+        if self._is_over(old):
             raise TokenNotRenewed
         return old
+
+    def _is_over(self, credentials: OAuthCredentials) -> bool:
+        return credentials.expires_at is not None and self._clock.time() >= credentials.expires_at
 
     def _rests(self) -> bool:
         """Whether an attempt has failed a moment ago."""
