@@ -134,6 +134,23 @@ def test_a_variable_that_cannot_be_used_is_an_error_of_ours(
     assert name.removeprefix("PEGBOARD_").lower() in str(caught.value)
 
 
+@pytest.mark.parametrize("option", ["port", "pins", "state_dir", "cache_dir"])
+def test_a_variable_that_is_empty_is_named_and_not_the_file_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str
+) -> None:
+    """As a container gets them from `${NAME:-}`. An empty folder would be the one that the program was started in."""
+    file = write(tmp_path / "pegboard.toml", "port = 7400\n")
+    monkeypatch.setenv(f"PEGBOARD_{option.upper()}", "")
+
+    with pytest.raises(ConfigError, match=f"^Environment variable PEGBOARD_{option.upper()}: {option}: "):
+        load_settings([file])
+    monkeypatch.delenv(f"PEGBOARD_{option.upper()}")
+    with pytest.raises(ConfigError, match="^The given options: k: "):
+        load_settings([file], k=0)
+    with pytest.raises(ConfigError, match=r"^Configuration .*pegboard\.toml: "):
+        load_settings([write(file, "k = 0\n")])
+
+
 @pytest.mark.requirement("M30")
 @pytest.mark.parametrize(
     "entry",

@@ -379,6 +379,14 @@ class Settings(BaseSettings):
             return value
         return json.loads(value) if value.startswith("{") else {OF_A_TEXT[str(info.field_name)]: value}
 
+    @field_validator("cache_dir", "state_dir", mode="before")
+    @classmethod
+    def _named(cls, value: Any) -> Any:
+        """A variable that was set to nothing would mean the folder in which the program happens to run."""
+        if value == "":
+            raise ValueError("is empty, and needs the name of a folder")
+        return value
+
     @field_validator("cache_dir", "state_dir")
     @classmethod
     def _at_home(cls, value: Path) -> Path:
@@ -526,8 +534,12 @@ def load_settings(files: Sequence[Path] = (), *, content: Mapping[str, Any] | No
 
 
 def _origin(error: ValidationError, files: Sequence[Path], given: Mapping[str, Any]) -> str:
-    if all(problem["loc"] and problem["loc"][0] in given for problem in error.errors()):
+    wrong = {str(problem["loc"][0]) if problem["loc"] else "" for problem in error.errors()}
+    if wrong <= given.keys():
         return "The given options"
+    variables = [f"PEGBOARD_{name.upper()}" for name in sorted(wrong)]
+    if not wrong & given.keys() and all(name in os.environ for name in variables):
+        return f"Environment variable {', '.join(variables)}"
     return f"Configuration {', '.join(map(str, files)) or 'in the environment'}"
 
 
