@@ -302,6 +302,23 @@ def test_connections_share_their_tokens_until_the_servers_address_changes(
     assert sign_ins.auth(before, "ann") is anns
 
 
+@pytest.mark.parametrize("place", ["folder", "key"])
+async def test_a_sign_in_whose_tokens_cannot_be_kept_says_so(
+    tmp_path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    async def signed_in(*_given: object, **_options: object) -> OAuthCredentials:
+        return credentials(1, clock)
+
+    (tmp_path / "file").write_text("")
+    folder, key_file = (tmp_path / "file" if place == each else tmp_path / each for each in ("folder", "key"))
+    monkeypatch.setattr(oauth_login, "login", signed_in)
+    sign_ins = SignIns(Settings(state_dir=folder), clock)
+    sign_ins._store = CredentialStore(folder, key_file=key_file / "credentials.key", place="file")
+
+    with pytest.raises(PegboardError, match="'signed' succeeded, but its tokens cannot be kept: .*file"):
+        await sign_ins.sign_in(ServerSpec(name="signed", url=URL), Signer().person())
+
+
 @pytest.mark.parametrize("locked", [True, False], ids=["a sign-in", "a writer without the lock"])
 async def test_a_renewal_does_not_replace_a_sign_in_of_meanwhile(
     auth: BearerAuth, store: CredentialStore, clock: FakeClock, monkeypatch: pytest.MonkeyPatch, locked: bool

@@ -143,10 +143,16 @@ class SignIns:
             oauth = oauth.model_copy(update={"grant": "device_code"})
         try:
             before = await asyncio.to_thread(self.store.read, key)
-        except PegboardError:  # the key of the file is lost: they are replaced now
+        except (PegboardError, OSError):  # the key of the file is lost: they are replaced now
             before = None
         made = await login(key, oauth, person, now=self._clock.time, before=before, scopes=scopes)
-        summary = await in_lock_thread(partial(self.store.keep, made))
+        try:
+            summary = await in_lock_thread(partial(self.store.keep, made))
+        except OSError as error:
+            raise PegboardError(
+                f"Signing in to {key.server!r} succeeded, but its tokens cannot be kept: {error}.",
+                remedy="Make that place writable, or make room there, and sign in again.",
+            ) from error
         self.tell(key)
         return summary
 
