@@ -145,7 +145,7 @@ def test_a_variable_that_is_empty_is_named_and_not_the_file_beside_it(
     with pytest.raises(ConfigError, match=f"^Environment variable PEGBOARD_{option.upper()}: {option}: "):
         load_settings([file])
     monkeypatch.delenv(f"PEGBOARD_{option.upper()}")
-    with pytest.raises(ConfigError, match="^The given options: k: "):
+    with pytest.raises(ConfigError, match=r"^The given options: k: "):
         load_settings([file], k=0)
     with pytest.raises(ConfigError, match=r"^Configuration .*pegboard\.toml: "):
         load_settings([write(file, "k = 0\n")])

@@ -192,6 +192,26 @@ async def test_a_refused_renewal_does_not_end_a_sign_in_of_meanwhile(
     assert (kept.tokens.refresh_token, kept.ended) == ("R2", False)
 
 
+async def test_a_token_that_cannot_be_renewed_is_tried_again_until_its_end(
+    auth: BearerAuth, store: CredentialStore, clock: FakeClock
+) -> None:
+    """A server that cannot check tokens for a moment answers 401, too."""
+    first = credentials(1, clock)
+    alone = first.model_copy(update={"tokens": first.tokens.model_copy(update={"refresh_token": None})})
+    store.write(alone)
+    refused, _ = await begun(auth)
+    await answered(refused, httpx2.Response(401))
+
+    clock.advance(LIFETIME - 1)
+    _, request = await begun(auth)
+    assert request.headers["Authorization"] == "Bearer A1"
+    assert store.read(first.key) == alone
+    clock.advance(1)
+    _, request = await begun(auth)
+    assert "Authorization" not in request.headers
+    assert store.all()[0].ended
+
+
 async def test_what_a_server_wanted_is_kept_by_a_renewal_that_knows_nothing_of_it(
     auth: BearerAuth, store: CredentialStore, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -315,7 +335,7 @@ async def test_a_sign_in_whose_tokens_cannot_be_kept_says_so(
     sign_ins = SignIns(Settings(state_dir=folder), clock)
     sign_ins._store = CredentialStore(folder, key_file=key_file / "credentials.key", place="file")
 
-    with pytest.raises(PegboardError, match="'signed' succeeded, but its tokens cannot be kept: .*file"):
+    with pytest.raises(PegboardError, match=r"'signed' succeeded, but its tokens cannot be kept: .*file"):
         await sign_ins.sign_in(ServerSpec(name="signed", url=URL), Signer().person())
 
 

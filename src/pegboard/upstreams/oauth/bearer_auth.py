@@ -168,6 +168,8 @@ class BearerAuth(httpx2.Auth):
             stored = self._stored()
             if stored is None or stored.ended or stored.tokens.access_token != old.tokens.access_token:
                 return stored
+            if stored.tokens.refresh_token is None and not self._is_over(stored):
+                return stored  # the server refuses it, or soon will, but that may pass
             renewing = asyncio.run_coroutine_threadsafe(self._renewed(stored), loop)
             try:
                 new = renewing.result(RENEW_SECONDS)
