@@ -212,6 +212,39 @@ async def test_a_token_that_cannot_be_renewed_is_tried_again_until_its_end(
     assert store.all()[0].ended
 
 
+@pytest.mark.parametrize(
+    ("answer", "ends"),
+    [
+        (httpx2.Response(400, json={"error": "invalid_grant"}), True),
+        (httpx2.Response(401, text=""), True),
+        (httpx2.Response(200, json={"error": "bad_refresh_token", "error_description": "…"}), True),
+        (httpx2.Response(200, json={"ok": False, "error": "invalid_refresh_token"}), True),
+        (httpx2.Response(200, json={"ok": False, "error": "ratelimited"}), False),
+        (httpx2.Response(400, json={"error": "temporarily_unavailable"}), False),
+        (httpx2.Response(400, html="<h1>Bad request</h1>"), False),
+        (httpx2.Response(401, html="<h1>Sign in to the proxy</h1>"), False),
+        (httpx2.Response(503, json={"error": "invalid_grant"}), False),
+    ],
+)
+async def test_a_sign_in_ends_where_the_authorization_server_says_so_and_not_where_a_proxy_fails(
+    auth: BearerAuth,
+    store: CredentialStore,
+    clock: FakeClock,
+    monkeypatch: pytest.MonkeyPatch,
+    answer: httpx2.Response,
+    ends: bool,
+) -> None:
+    def client(*_of: object, **_options: object) -> httpx2.AsyncClient:
+        return httpx2.AsyncClient(transport=httpx2.MockTransport(lambda request: answer))
+
+    monkeypatch.setattr(token_requests, "guarded_client", client)
+    clock.advance(LIFETIME - 1)
+    _, request = await begun(auth)
+
+    assert request.headers.get("Authorization") == (None if ends else "Bearer A1")
+    assert store.all()[0].ended is ends
+
+
 async def test_what_a_server_wanted_is_kept_by_a_renewal_that_knows_nothing_of_it(
     auth: BearerAuth, store: CredentialStore, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

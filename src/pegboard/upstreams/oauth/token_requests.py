@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from urllib.parse import quote
 
@@ -19,6 +20,9 @@ OK = 200
 REFUSALS = (400, 401)
 PASSING = frozenset({"temporarily_unavailable", "server_error", "slow_down"})
 """Errors of a token endpoint that say nothing about the refresh token."""
+ENDED = re.compile("grant|refresh_token|client")
+"""In errors that say that nothing can be renewed, of servers that answer them with status 200: `bad_refresh_token` of
+GitHub, `invalid_refresh_token` of Slack."""
 
 
 class SignInEnded(PegboardError):  # noqa: N818
@@ -51,7 +55,7 @@ async def renewed(old: OAuthCredentials, *, now: float, private: bool = False) -
     request = await provider._refresh_token()  # the SDK's own extensions build on it
     async with guarded_client(old.server, old.url, private=private) as client:
         response = await client.send(request)
-    if response.status_code in REFUSALS and _error_of(response) not in PASSING:
+    if _is_refused(response):
         raise SignInEnded("The sign-in has ended or was revoked.")
     if response.status_code != OK:
         raise AnotherAnswer(f"The authorization server answered with status {response.status_code}.")
@@ -72,10 +76,19 @@ async def _renewed_tokens(provider: OAuthClientProvider, response: httpx2.Respon
     return tokens
 
 
+def _is_refused(response: httpx2.Response) -> bool:
+    """Whether the authorization server does not renew the tokens. A page is that of a proxy before it."""
+    error = _error_of(response)
+    if response.status_code == OK:
+        return ENDED.search(error) is not None
+    is_page = response.headers.get("content-type", "").startswith("text/html")
+    return response.status_code in REFUSALS and error not in PASSING and not is_page
+
+
 def _error_of(response: httpx2.Response) -> str:
     """The error code of a token endpoint (RFC 6749, 5.2); empty if there is none."""
     try:
-        return str(response.json().get("error", ""))
+        return str(response.json().get("error") or "")
     except (ValueError, AttributeError):
         return ""
 
