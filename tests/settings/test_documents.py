@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import re
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -125,3 +127,22 @@ def test_blocks_of_yaml_go_with_their_texts_of_several_lines(ending: str) -> Non
 def test_a_place_without_editable_members_is_an_error(syntax: Any, text: str) -> None:
     with pytest.raises(LookupError):
         syntax.changed(text, ("s",), [], [])
+
+
+@pytest.mark.requirement("M30")
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('env:\n  TOKEN: "hush-hush\n', "unexpected end of stream (at line 3, column 1)"),
+        ("env: {TOKEN: hush-hush: x}\n", "expected ',' or '}', but got ':' (at line 1, column 23)"),
+        ("TOKEN: *hush-hush\n", "undefined alias '***' (at line 1, column 8)"),
+        ("TOKEN: !hush-hush x\n", "tag '***' (at line 1, column 8)"),
+        ("TOKEN: @hush-hush\n", "character '@'"),
+        ("TOKEN: hush-hush\x08\n", "special characters are not allowed"),
+    ],
+)
+def test_what_is_wrong_in_a_file_is_said_without_the_words_in_it(text: str, says: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(says)) as caught:
+        YAML.parse(text)
+
+    assert "hush" not in "".join(traceback.format_exception(caught.value))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -9,6 +10,8 @@ import yaml
 
 from pegboard.settings.documents.splices import line_end, line_start, spliced
 
+WORD = re.compile(r"'(?!<)[^'\s]{2,}'")
+"""Quoted from a file, and no kind of token (`'<block end>'`) or single mark."""
 NAME = "name"
 """The field by which an item of a list is known."""
 
@@ -21,6 +24,8 @@ class YamlMembers:
     def parse(self, text: str) -> Any:
         try:
             return yaml.safe_load(text)
+        except yaml.MarkedYAMLError as error:
+            raise ValueError(_what(error)) from None
         except yaml.YAMLError as error:
             raise ValueError(str(error)) from error
 
@@ -42,6 +47,14 @@ class YamlMembers:
         edits = [(start, end, "") for name, start, end in members if name in gone]
         first = members[0][1]
         return spliced(text, [*edits, (first, first, "".join(sources))])
+
+
+def _what(error: yaml.MarkedYAMLError) -> str:
+    """What is wrong, and where, without the line itself and the words in it, which may be secret (M30)."""
+    said = ", ".join(filter(None, (error.context, error.problem)))
+    mark = error.problem_mark or error.context_mark
+    place = "" if mark is None else f" (at line {mark.line + 1}, column {mark.column + 1})"
+    return WORD.sub("'***'", said) + place
 
 
 def _range(text: str, place: Sequence[str], name: str) -> tuple[int, int]:
