@@ -269,6 +269,27 @@ def test_numbers_and_nulls_in_env_are_taken_as_editors_mean_them() -> None:
     assert specs["s"].env == {"PORT": "3000", "DEBUG": "true", "NAME": "n"}
 
 
+@pytest.mark.parametrize("field", [each.alias or name for name, each in ServerSpec.model_fields.items()])
+def test_a_field_that_is_null_is_one_that_is_not_there(field: str) -> None:
+    entry = {"url": "https://a.example"} if field == "command" else {"command": "x"}
+    with_null, without = (
+        servers_of({"servers": {"s": each}}, Path("mcp.json")) for each in ({**entry, field: None}, entry)
+    )
+
+    assert with_null == without
+
+
+def test_a_command_that_is_a_list_may_stand_beside_arguments_that_are_null() -> None:
+    assert clients()[0].common({"command": ["npx", "some"], "args": None})["args"] == ["some"]
+
+
+def test_numbers_among_arguments_are_texts() -> None:
+    entry = {"command": "x", "args": ["--port", 8080, True, 0.5], "envFile": "${ENV_FILE:-}"}
+    spec = servers_of({"servers": {"s": entry}}, Path("mcp.json"))["s"].expanded({})
+
+    assert (spec.args, spec.env) == (("--port", "8080", "true", "0.5"), {})
+
+
 @pytest.mark.parametrize("folder", [".vscode", ".cursor"])
 def test_the_workspace_is_the_project_not_the_editors_folder_in_it(folder: str) -> None:
     entry = {"command": "${workspaceFolder}/run"}

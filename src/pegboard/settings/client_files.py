@@ -122,7 +122,7 @@ def _one_command(entry: Mapping[str, Any]) -> dict[str, Any]:
     command = entry.get("command")
     made = dict(entry)
     if isinstance(command, list) and command and all(isinstance(word, str) for word in command):
-        made |= {"command": command[0], "args": [*command[1:], *entry.get("args", [])]}
+        made |= {"command": command[0], "args": [*command[1:], *(entry.get("args") or [])]}
     elif isinstance(command, Mapping):  # Zed before 0.200
         made |= {"command": command.get("path"), "args": command.get("args") or [], "env": command.get("env") or {}}
     return made

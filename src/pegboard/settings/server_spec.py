@@ -77,6 +77,12 @@ class ServerSpec(BaseModel):
     sandbox: SandboxSettings | None = None
     """Where its process runs; None means as the settings say for all servers."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _without_nulls(cls, value: Any) -> Any:
+        """Editors write null for what is not set."""
+        return {key: each for key, each in value.items() if each is not None} if isinstance(value, Mapping) else value
+
     @model_validator(mode="after")
     def _one_way_in(self) -> ServerSpec:
         if bool(self.command) == bool(self.url):
@@ -105,8 +111,13 @@ class ServerSpec(BaseModel):
         """Editors also write numbers, and null for a variable that is not to be set."""
         if not isinstance(value, Mapping):
             return value
-        given = {key: each for key, each in value.items() if each is not None}
-        return {key: json.dumps(each) if isinstance(each, bool | int | float) else each for key, each in given.items()}
+        return {key: _text_of(each) for key, each in value.items() if each is not None}
+
+    @field_validator("args", mode="before")
+    @classmethod
+    def _each_as_text(cls, value: Any) -> Any:
+        """A port is a number in YAML."""
+        return [_text_of(each) for each in value] if isinstance(value, list | tuple) else value
 
     @property
     def is_http(self) -> bool:
@@ -169,7 +180,7 @@ class ServerSpec(BaseModel):
         >>> ServerSpec(name="a", command="a", env={"TOKEN": "${file:token}"}).is_read_anew
         True
         """
-        return self.env_file is not None or bool(self.references)
+        return bool(self.env_file or self.references)
 
     def expanded(self, environment: Mapping[str, str], secrets: SecretReader | None = None) -> ServerSpec:
         """The spec with all variables expanded (M26), and with its secrets if there is a reader for them.
@@ -247,10 +258,11 @@ class ServerSpec(BaseModel):
 
     def _env_file(self, expand: Expander) -> dict[str, str]:
         """The variables of VS Code's `envFile`."""
-        if self.env_file is None:
+        name = expand(self.env_file)
+        if not name:
             return {}
         try:
-            path = Path(self.folder, Path(expand(self.env_file) or "").expanduser())
+            path = Path(self.folder, Path(name).expanduser())
             text = path.read_text("utf-8-sig")
         except (OSError, RuntimeError, UnicodeDecodeError) as error:  # RuntimeError: `~` of a user that does not exist
             why = "is not UTF-8" if isinstance(error, UnicodeDecodeError) else "does not exist or cannot be read"
@@ -259,6 +271,10 @@ class ServerSpec(BaseModel):
                 remedy="Correct its path or it.",
             ) from error
         return {key: value or "" for key, value in dotenv_values(stream=StringIO(text)).items()}
+
+
+def _text_of(value: Any) -> Any:
+    return json.dumps(value) if isinstance(value, bool | int | float) else value
 
 
 def secret_arguments(args: Sequence[str]) -> Iterator[tuple[str, str]]:
