@@ -24,9 +24,10 @@ from pegboard.testing import FakeClock
 from pegboard.upstreams import Fleet
 from pegboard.upstreams.connection import Connection, ConnectionEnd
 from pegboard.upstreams.error_text import Redactor
-from pegboard.upstreams.fleet_options import FleetOptions
+from pegboard.upstreams.fleet_options import FleetOptions, admit_all
 from pegboard.upstreams.handshake_state import HandshakeState
 from pegboard.upstreams.upstream import Upstream
+from pegboard.upstreams.user_servers import UserServers
 from processes import alive, eventually, listening, until
 from servers.scripted import TOOLS
 from upstream_specs import SCRIPTED, python, scripted
@@ -163,6 +164,22 @@ async def test_env_variables_and_cwd_reach_the_server(fleet_of: MakeFleet, tmp_p
         folder = await fleet.call(ToolId("scripted", "folder"), {})
     assert greeting["content"][0]["text"] == "hello you"
     assert folder["content"][0]["text"] == str(tmp_path / "work")
+
+
+async def test_a_listener_that_fails_costs_no_user_the_connection(
+    fleet_of: MakeFleet, http_server: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fail(*_news: object) -> None:
+        raise RuntimeError("a defect")
+
+    async with fleet_of(ServerSpec(name="web", url=http_server, per_user=True)) as fleet:
+        servers = UserServers(fleet, "ann", idle_stop=60, admit=admit_all, on_change=fail, on_news=fail)
+        await servers.settled(60)
+        result = await servers.call(ToolId("web", "add"), {"a": 1, "b": 2})
+        servers.close()
+
+    assert result["content"][0]["text"] == "3"
+    assert "A listener failed" in caplog.text
 
 
 @pytest.mark.requirement("M30")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
@@ -22,6 +23,8 @@ from pegboard.upstreams.per_client import RunningServer
 from pegboard.upstreams.server_requests import AskRoots, ConnectedClients
 from pegboard.upstreams.status import ServerStatus
 from pegboard.upstreams.upstream import Upstream
+
+LOGGER = logging.getLogger(__name__)
 
 
 class UserServers:
@@ -177,7 +180,10 @@ class UserServers:
 
     async def _changed(self, _upstream: Upstream) -> None:
         self.tell()
-        await self._on_change()
+        try:
+            await self._on_change()
+        except Exception:
+            LOGGER.exception("A listener failed on a change of a user's servers")
 
     async def _heard(self, server: ServerName, message: types.ServerNotification | AnyNotification) -> None:
         await self._on_news(server, message)
