@@ -71,12 +71,13 @@ def run_json(run: Run) -> Callable[..., Any]:
 
 @pytest.fixture
 def start() -> Callable[..., subprocess.Popen[bytes]]:
-    """Starts the program as a process of its own."""
+    """Starts the program as a process of its own, with redirections as a shell writes them."""
 
-    def popen(*words: object) -> subprocess.Popen[bytes]:
+    def popen(*words: object, redirected: str = "") -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "pegboard", *map(str, words)]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        return subprocess.Popen(command, env=dict(os.environ), **pipes)
+        shell = ["sh", "-c", f'exec "$@" {redirected}', "sh"] if redirected else []
+        return subprocess.Popen([*shell, *command], env=dict(os.environ), **pipes)
 
     return popen
 

@@ -174,6 +174,34 @@ def test_a_reader_that_leaves_early_is_no_error(start: Start, tools: Path) -> No
     assert stderr == b""
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a device that is always full")
+@pytest.mark.parametrize("command", [["--version"], ["lint", "--help"], ["route", "x", "--catalog", "no", "--json"]])
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_output_that_cannot_be_written_is_said_in_one_line(
+    start: Start, monkeypatch: pytest.MonkeyPatch, command: list[str], unbuffered: str
+) -> None:
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
+    process = start(*command, redirected="> /dev/full")
+    _, stderr = process.communicate()
+
+    assert process.returncode == 1
+    assert stderr == b"pegboard: Cannot write the output: No space left on device.\n"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell of POSIX closes the streams")
+@pytest.mark.parametrize(
+    ("redirected", "command", "code"),
+    [(">&-", ["--version"], 0), ("2>&-", ["route"], 2), ("<&-", ["keys", "check"], 1), ("<&- >&- 2>&-", ["route"], 2)],
+)
+def test_a_stream_that_is_closed_from_the_beginning_is_no_defect(
+    start: Start, redirected: str, command: list[str], code: int
+) -> None:
+    process = start(*command, redirected=redirected)
+    _, stderr = process.communicate()
+
+    assert (process.returncode, b"defect" in stderr) == (code, False)
+
+
 @pytest.mark.parametrize("command", [["lint"], ["route", "open an issue"]])
 def test_characters_that_the_terminal_does_not_have_end_no_command(
     start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]

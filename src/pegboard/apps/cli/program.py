@@ -6,6 +6,7 @@ The module of a command is imported when the command runs, not before. An error 
 from __future__ import annotations
 
 import codecs
+import errno
 import io
 import json
 import os
@@ -29,6 +30,9 @@ from pegboard.extras import missing_extra
 FAILED = 1
 MISUSED = 2
 INTERRUPTED = 130
+
+UNWRITABLE = frozenset({errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EIO})
+"""What the system says of output whose reader is gone, or for which there is no room."""
 
 GROUP = "pegboard.commands"
 """Group of entry points by which other distributions add commands; each is a `typer.Typer`."""
@@ -94,21 +98,29 @@ class Program(TyperGroup):
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **extra: Any) -> NoReturn:
         words = list(sys.argv[1:] if args is None else args)
+        _open_what_was_closed()
         _write_what_can_be_written()
         debugging = _has(words, "--verbose") or bool(os.environ.get("PEGBOARD_DEBUG"))
         with stderr_log.to_stderr(debugging=debugging):
             try:
-                code = super().main(words, *rest, **extra | {"standalone_mode": False})
+                code = self._outcome(words, *rest, debugging=debugging, **extra)
                 sys.stdout.flush()
-            except (KeyboardInterrupt, typer.Abort):  # Abort: a question was not answered
-                code = INTERRUPTED
-            except BrokenPipeError:
-                code = _reader_gone()
-            except Exception as error:  # noqa: BLE001  # the last place that can turn it into a message
-                if debugging:
-                    traceback.print_exc()
-                code = _say(_cause(error), as_json=_has(words, "--json"))
+            except OSError as error:
+                code = _unwritten(error)
         sys.exit(code if isinstance(code, int) else 0)
+
+    def _outcome(self, words: Sequence[str], *rest: Any, debugging: bool, **extra: Any) -> Any:
+        """The exit code, after an error was told of. Raises OSError if the output cannot be written."""
+        try:
+            return super().main(words, *rest, **extra | {"standalone_mode": False})
+        except (KeyboardInterrupt, typer.Abort):  # Abort: a question was not answered
+            return INTERRUPTED
+        except Exception as error:  # the last place that can turn it into a message
+            if isinstance(error, OSError) and error.errno in UNWRITABLE:
+                raise
+            if debugging:
+                traceback.print_exc()
+            return _say(_cause(error), as_json=_has(words, "--json"))
 
 
 app = typer.Typer(
@@ -171,9 +183,19 @@ def _write_what_can_be_written() -> None:
             stream.reconfigure(errors="replace")
 
 
-def _reader_gone() -> int:
-    """The reader of stdout is gone (`pegboard … | head`): discard output, so that Python's flush at exit succeeds."""
+def _open_what_was_closed() -> None:
+    """Let a stream that whoever started the program has closed (`>&-`) read and write nothing."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
+
+
+def _unwritten(error: OSError) -> int:
+    """Discard the output, so that Python's flush at exit succeeds. A reader that is gone (`pegboard … | head`) is no
+    error."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if error.errno != errno.EPIPE:
+        sys.stderr.write(f"pegboard: Cannot write the output: {error.strerror}.\n")
     return FAILED
 
 
