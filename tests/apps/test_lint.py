@@ -86,6 +86,14 @@ def test_it_fails_only_where_a_rule_that_was_named_finds_something(run: Run, fau
     assert run("lint", "--catalog", tools, *texts, "--fail-on", "any").exit_code == 0
 
 
+def test_a_rule_that_should_fail_is_looked_for(run_json: RunJson, faulty: Path) -> None:
+    options = ("--catalog", faulty, "--rule", "docstring", "--fail-on", "no-description")
+    report = run_json("lint", *options, code=2)
+
+    assert report["message"] == "--fail-on no-description cannot fail: --rule leaves that rule out."
+    assert run_json("lint", *options, "--rule", "no-description", code=1)["rules"]["no-description"] == 1
+
+
 @pytest.mark.parametrize("option", ["--rule", "--fail-on"])
 def test_an_unknown_rule_is_misuse(run_json: RunJson, faulty: Path, option: str) -> None:
     report = run_json("lint", "--catalog", faulty, option, "spelling", code=2)

@@ -14,6 +14,7 @@ from rich.table import Table
 from pegboard.apps.cli.options import Catalogs, Configs, Json, Profile, Verbose, examples
 from pegboard.apps.cli.output import cells, plain, print_json, stdout, table
 from pegboard.apps.cli.tool_sources import LoadedTools
+from pegboard.errors import ConfigError
 from pegboard.lint import LONG_TEXTS, RULES, LintFinding
 
 if TYPE_CHECKING:
@@ -91,8 +92,13 @@ def lint(
     from pegboard.apps.cli.configs import for_tools
     from pegboard.lint import LintLimits, chosen
 
-    failing = chosen([] if "any" in (fail_on or []) else fail_on or []) if fail_on else frozenset()
     rules = chosen(rule or [])
+    failing = rules if "any" in (fail_on or []) else chosen(fail_on) if fail_on else frozenset()
+    if left_out := sorted(failing - rules):
+        raise ConfigError(
+            f"--fail-on {left_out[0]} cannot fail: --rule leaves that rule out.",
+            remedy=f"Add --rule {left_out[0]}, or leave --rule out.",
+        )
     configured = for_tools(config, catalog, profile=profile)
     limits = LintLimits(description=max_description, schema=max_schema, tokens=min_tokens)
     made = asyncio.run(_lint(configured, catalog or [], rules, limits, context.obj))
