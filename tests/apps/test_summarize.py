@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -248,6 +250,23 @@ def test_the_file_that_was_written_can_be_configured(run_json: RunJson, tools: P
 
     assert load_settings([machine / "pegboard.toml"]).summaries.file == machine / "summaries.jsonl"
     assert found
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links and devices of POSIX")
+def test_a_link_stays_a_link_and_a_device_a_device(run_json: RunJson, tools: Path, machine: Path) -> None:
+    target, link, fifo = machine / "target.jsonl", machine / "link.jsonl", machine / "fifo"
+    target.touch(mode=0o640)
+    link.symlink_to(target)
+    os.mkfifo(fifo)
+    reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+    run_json("summarize", "--catalog", tools, "--out", link)
+    run_json("summarize", "--catalog", tools, "--out", fifo)
+
+    assert link.is_symlink()
+    assert (len(rows(target)), target.stat().st_mode & 0o777) == (12, 0o640)
+    assert fifo.is_fifo()
+    assert os.read(reader, 1_000_000) == target.read_bytes()
+    os.close(reader)
 
 
 def test_a_folder_that_does_not_exist_is_found_out_before_the_work(run: Run, tools: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ import httpx2
 import typer
 from rich.table import Table
 
-from pegboard import operating_system
+from pegboard.apps.cli.atomic_files import staged
 from pegboard.apps.cli.configs import Configured
 from pegboard.apps.cli.options import Catalogs, Configs, Json, Verbose, examples
 from pegboard.apps.cli.output import cells, plain, print_json, stdout, table, unwritable
@@ -188,10 +187,13 @@ async def _loaded(configured: Configured, asked: SummarizeOptions, labelled: tup
 
 
 def _known(asked: SummarizeOptions) -> dict[ToolId, Summary]:
-    """The summaries already in the file. Since it is rewritten, it must be readable and its folder must exist."""
+    """The summaries already in the file, none in a device. Since it is rewritten, it must be readable and its folder
+    must exist."""
     if not asked.out.parent.is_dir():
         raise unwritable(asked.out, "its folder does not exist")
-    return read_summaries(asked.out) if asked.out.exists() else {}
+    if asked.out.is_dir():
+        raise unwritable(asked.out, "it is a folder")
+    return read_summaries(asked.out) if asked.out.is_file() else {}
 
 
 def _service(configured: Configured, asked: SummarizeOptions) -> SummariesSettings | None:
@@ -252,13 +254,8 @@ def _others(known: Mapping[ToolId, Summary], catalog: Catalog) -> dict[ToolId, S
 
 
 def _write(path: Path, rows: Mapping[ToolId, Summary]) -> None:
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        draft.write_text(as_lines(rows.values()), "utf-8", "backslashreplace")  # half a surrogate pair, as in JSON
-        operating_system.replace_file(draft, path)
-    except OSError as error:
-        draft.unlink(missing_ok=True)
-        raise unwritable(path, str(error)) from error
+    with staged(path) as file:
+        file.write(as_lines(rows.values()).encode(errors="backslashreplace"))  # half a surrogate pair, as in JSON
 
 
 def payload(outcome: SummarizeReport) -> dict[str, Any]:
