@@ -336,6 +336,31 @@ def test_undo_keeps_what_was_edited_since(run: Run, run_json: RunJson, put: Put)
     assert json.loads(Path(undone["backups"][0]).read_text())["theme"] == "dark"
 
 
+def test_an_entry_that_was_given_options_since_is_still_ours(run: Run, run_json: RunJson, put: Put) -> None:
+    path = put(CURSOR, a={"command": "a"})
+    run("init", "--write")
+    entry = servers(path)["pegboard"]
+    entry["args"] += ["--log-level", "debug"]
+    path.write_text(json.dumps({"mcpServers": {"pegboard": entry, "later": {"command": "l"}}}))
+    run("init", "--write")
+    assert servers(path) == {"pegboard": entry}
+
+    (undone,) = run_json("init", "--undo")["undone"]
+    assert undone["put_back"] == ["a", "later"]
+    assert servers(path) == {"a": {"command": "a"}, "later": {"command": "l"}}
+
+
+def test_undo_keeps_an_entry_of_pegboard_that_was_there_before_init(run: Run, run_json: RunJson, put: Put) -> None:
+    own = {"command": "pegboard", "args": ["mcp", "--config", str(own_file())]}
+    path = put(CURSOR, own=own, a={"command": "a"})
+    run("init", "--write")
+    assert servers(path) == {"own": own}
+    path.write_text(json.dumps({"theme": "light", "mcpServers": {"own": own}}))
+
+    assert [each["put_back"] for each in run_json("init", "--undo")["undone"]] == [["a"]]
+    assert servers(path) == {"own": own, "a": {"command": "a"}}
+
+
 def test_servers_of_several_moves_come_back_and_no_backup_is_overwritten(run: Run, put: Put) -> None:
     path = put(CURSOR, a={"command": "a"})
     run("init", "--write")

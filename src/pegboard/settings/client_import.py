@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,8 @@ OFF = "pegboard.toml has it, disabled."
 CURSOR = {"CLIENT_ID": "client_id", "CLIENT_SECRET": "client_secret", "scopes": "scopes"}
 """Fields of Cursor's `auth`."""
 HIDDEN = "***"
+OTHERWISE = ("--config", "--toolset")
+"""Options with which an entry starts something else than the whole of its first file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,13 +215,18 @@ def entry_for(client: Client, name: str, command: Sequence[str], target: Path) -
 
 
 def started_board(entry: Any) -> str:
-    """The TOML file with which an entry starts Pegboard, as `entry_for` writes it; empty for another server."""
+    """The TOML file with which an entry starts Pegboard, as `entry_for` writes it; empty for another server.
+
+    Options may have been added behind the file, but not those that add another file or choose some of the tools.
+    """
     if not isinstance(entry, Mapping) or not isinstance(entry.get("args"), list):
         return ""
     args = tuple(map(str, entry["args"]))
-    if args[-3:-1] != ("mcp", "--config") or not args[-1].endswith(".toml"):
+    at = next((at for at, pair in enumerate(pairwise(args)) if pair == ("mcp", "--config")), len(args))
+    board, options = "".join(args[at + 2 : at + 3]), args[at + 3 :]
+    if not board.endswith(".toml") or any(option.startswith(OTHERWISE) for option in options):
         return ""
-    return args[-1] if is_pegboard(ServerSpec(name=ENTRY_NAME, command=str(entry.get("command")), args=args)) else ""
+    return board if is_pegboard(ServerSpec(name=ENTRY_NAME, command=str(entry.get("command")), args=args)) else ""
 
 
 def boards(file: ClientFile) -> dict[str, str]:

@@ -49,6 +49,11 @@ class _Part:
     now: ClientFile
     chain: tuple[tuple[Path, ClientFile], ...]
 
+    @property
+    def ours(self) -> set[str]:
+        """The entries of Pegboard that `init` wrote: others were there before."""
+        return self.now.own - self.chain[0][1].own
+
 
 def restorations(home: Path, folder: Path, names: Sequence[str] = ()) -> tuple[list[Restoration], list[str]]:
     """Restorations of all files that have a backup and Pegboard's entry, and notes on files that have only a backup.
@@ -115,10 +120,10 @@ def _restoration(parts: Sequence[_Part]) -> Restoration:
     text = now.text
     for part in parts:
         moved = _moved(part)
-        kept = {name: entry for name, entry in part.now.entries.items() if name not in part.now.own}
+        kept = {name: entry for name, entry in part.now.entries.items() if name not in part.ours}
         back = {name: entry for name, (entry, _) in moved.items() if name not in kept}
         origins = {name: moved[name][1] for name in back}
-        text = edited(replace(part.now, text=text), part.now.own, back, origins)
+        text = edited(replace(part.now, text=text), part.ours, back, origins)
         put_back += back
         superseded += [name for name, (entry, _) in moved.items() if name in kept and entry != kept[name]]
     spent = _unchanged_since(parts)
@@ -155,7 +160,7 @@ def _unchanged_since(parts: Sequence[_Part]) -> Path | None:
     try:
         for part in parts:
             _, before = part.chain[0]
-            own = {name: entry for name, entry in part.now.entries.items() if name in part.now.own - before.own}
+            own = {name: entry for name, entry in part.now.entries.items() if name in part.ours}
             gone = [name for name in before.entries if name not in part.now.entries or name in own]
             text = edited(replace(before, text=text), gone, own, {})
     except ConfigError:
