@@ -452,6 +452,27 @@ def test_a_function_that_raises_is_a_result_that_says_so_and_is_observed(board_w
     assert (result.is_error, json.loads(result.text)) == (True, {"error": "OSError", "message": "no water"})
 
 
+def test_a_function_that_ends_the_program_or_its_iterator_is_answered(board_with: Callable[..., Board]) -> None:
+    def leave() -> None:
+        sys.exit("bye")
+
+    async def leave_later() -> None:
+        sys.exit(3)
+
+    def first() -> str:
+        return next(iter([]))
+
+    board = board_with(leave, leave_later, first)
+    decision = board.route_now("leave", whole_if_small=True)
+    results = {name: board.execute_now(Call(name=name), decision) for name in ("leave", "leave_later", "first")}
+
+    assert {name: (result.is_error, json.loads(result.text)["message"]) for name, result in results.items()} == {
+        "leave": (True, "The tool called sys.exit('bye')."),
+        "leave_later": (True, "The tool called sys.exit(3)."),
+        "first": (True, "The tool raised StopIteration."),
+    }
+
+
 @pytest.mark.parametrize("error", [StoreError("the store is not there", remedy=""), OSError("no route to host")])
 def test_a_tool_that_has_run_is_no_error_where_the_store_fails_afterwards(
     error: Exception, board_with: Callable[..., Board], caplog: pytest.LogCaptureFixture

@@ -72,13 +72,28 @@ async def _executed(
 
 
 async def _value(shared: BoardRuntime, function: Function, arguments: JsonObject) -> Any:
-    """What a function returns; of a generator all that it yields, run where a function of its kind runs."""
-    value = await shared.in_thread(function, arguments)
-    if inspect.isawaitable(value):
-        value = await value
-    if inspect.isasyncgen(value):
-        return [each async for each in value]
-    return await shared.in_thread(list, value) if inspect.isgenerator(value) else value
+    """What a function returns; of a generator all that it yields, run where a function of its kind runs.
+
+    A function that ends the program has failed: its `SystemExit` would end the board's loop, and nobody would get an
+    answer.
+    """
+    try:
+        value = await shared.in_thread(_returned, function, arguments)
+        if inspect.isawaitable(value):
+            value = await value
+        if inspect.isasyncgen(value):
+            return [each async for each in value]
+        return await shared.in_thread(list, value) if inspect.isgenerator(value) else value
+    except SystemExit as error:
+        raise RuntimeError(f"The tool called sys.exit({error.code!r}).") from error
+
+
+def _returned(function: Function, arguments: JsonObject) -> Any:
+    """As Python has it for generators, StopIteration is a RuntimeError: no future can hold it."""
+    try:
+        return function(arguments)
+    except StopIteration as error:
+        raise RuntimeError("The tool raised StopIteration.") from error
 
 
 async def _recorded(shared: BoardRuntime, session: Session, seen: Outcome) -> None:
