@@ -10,7 +10,7 @@ from types import MappingProxyType
 import pytest
 
 from pegboard import Board, model
-from pegboard.model import Message, Outcome, Part, ToolId, Turn
+from pegboard.model import AgentState, Message, Outcome, Part, ToolId, Turn
 from pegboard.testing import FakeEncoder, fake_tool
 
 
@@ -100,3 +100,20 @@ def test_a_decision_can_be_pickled_copied_and_written_as_json(tmp_path: Path) ->
     assert set(said) == {field.name for field in dataclasses.fields(decision)}
     assert said["active"] == [str(tool) for tool in decision.active]
     assert said["names"] == {str(tool): name for tool, name in decision.names.items()}
+
+
+@pytest.mark.parametrize("field", ["scopes", "only"])
+def test_rights_of_a_turn_that_are_one_text_are_refused(field: str) -> None:
+    """A text contains other texts: a caller with `repo:status` would have `repo`, and `mail/*` is also `*`."""
+    with pytest.raises(TypeError, match=f"{field} is the text 'mail/\\*'"):
+        Turn.ask("x", **{field: "mail/*"})
+
+
+@pytest.mark.parametrize("field", ["auth", "tool_outputs", "milestones"])
+def test_facts_that_are_one_text_are_refused(field: str) -> None:
+    with pytest.raises(TypeError, match=f"{field} is the text"):
+        AgentState(**{field: "plan_confirmed"})
+
+
+def test_patterns_of_tools_may_be_a_list() -> None:
+    assert Turn.ask("x", only=["mail/*"]).only == ("mail/*",)

@@ -192,6 +192,13 @@ class Message:
         return "\n".join(part.text for part in self.parts if part.kind == "text" and part.text)
 
 
+def _refuse_texts(**given: object) -> None:
+    """Raises TypeError for a text where a collection is meant: it contains its letters, and parts of other names."""
+    for name, value in given.items():
+        if isinstance(value, str):
+            raise TypeError(f"{name} is the text {value!r}. Give a collection of texts, such as [{value!r}].")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentState:
     """The facts that preconditions test (Tool Attention §4.2): authoritative, never free text.
@@ -203,6 +210,9 @@ class AgentState:
     auth: frozenset[str] = frozenset()
     tool_outputs: frozenset[str] = frozenset()
     milestones: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        _refuse_texts(auth=self.auth, tool_outputs=self.tool_outputs, milestones=self.milestones)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,6 +278,11 @@ class Turn:
     max_price: float | None = None
     deadline: float | None = None
     habits: str = ""
+
+    def __post_init__(self) -> None:
+        _refuse_texts(scopes=self.scopes, only=self.only)
+        if self.only is not None and not isinstance(self.only, tuple):
+            object.__setattr__(self, "only", tuple(self.only))
 
     @classmethod
     def ask(cls, text: str, **fields: Any) -> Turn:

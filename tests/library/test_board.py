@@ -547,6 +547,11 @@ def test_what_the_caller_may_not_use_is_not_widened_to(board_with: Callable[...,
     assert "loan" in names(board.route_now(TIDE, refused=["loan"] * 5, scopes=frozenset({"reader"})))
 
 
+def test_a_gate_that_there_is_not_is_an_error() -> None:
+    with pytest.raises(ConfigError, match=r"There is no gate 'activ'\. Give active or reachable, or a function\."):
+        Board(gate="activ")  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(("said", "passes"), [({}, True), ({"scopes": frozenset()}, False)], ids=["nothing", "none"])
 def test_a_caller_without_scopes_does_not_get_those_of_the_process(
     said: dict[str, Any], passes: bool, board_with: Callable[..., Board]

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from pegboard.catalog import Catalog
 from pegboard.compose import events_and
-from pegboard.errors import PegboardError, ToolNotAvailable
+from pegboard.errors import ConfigError, PegboardError, ToolNotAvailable
 from pegboard.library.board_calls import called
 from pegboard.library.board_results import READ_RESULT, BoardResults
 from pegboard.library.board_router import BoardRouting
@@ -32,6 +32,7 @@ from pegboard.routing_board import RoutingBoard
 from pegboard.settings import Settings
 from pegboard.settings.result_settings import ResultForm
 
+GATES = ("active", "reachable")
 Gate = Literal["active", "reachable"] | Callable[[Call, Decision], ToolId]
 """Which calls are allowed: calls of active tools, of all tools that the caller may use, or as your own function
 decides."""
@@ -83,6 +84,8 @@ class Board(ClosedAtTheEnd):
         given = given_tools(tools)
         self._settings = settings_of(config, url, options)
         items = item_search(self._settings.items, given_items(skills, agents, prompts, resources), most, budgets)
+        if isinstance(gate, str) and gate not in GATES:
+            raise ConfigError(f"There is no gate {gate!r}.", remedy=f"Give {' or '.join(GATES)}, or a function.")
         self._admit = partial(check_available, gate=gate) if isinstance(gate, str) else gate
         self._shared = BoardRuntime(self._settings, {name: part for name, part in parts.items() if part is not None})
         self._opened = BoardRouting(self._shared, given, items)
