@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import thread as futures
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,33 @@ def test_schemas_of_every_provider_are_tools_and_can_be_given_what_to_call(
     result = board.execute_now(Call(name="tide", arguments={"a": 1}), board.route_now(TIDE))
 
     assert (str(result.tool), result.text) == ("local/tide", "called with {'a': 1}")
+
+
+def test_a_partial_is_described_as_its_function_and_an_object_as_its_class(board_with: Callable[..., Board]) -> None:
+    class Ferry:
+        """Book a ferry"""
+
+        def __call__(self, harbour: str) -> str:
+            return f"to {harbour}"
+
+    board = board_with(partial(tide, "Bergen"), Ferry())
+
+    assert [(tool.name, tool.description) for tool in board.catalog.tools] == [
+        ("tide", tide.__doc__),
+        ("Ferry", "Book a ferry"),
+    ]
+    assert board.call_now(ToolId("local", "Ferry"), {"harbour": "Bergen"}).text == "to Bergen"
+
+
+def test_a_function_that_has_no_schema_is_refused_by_its_name() -> None:
+    class Harbour: ...
+
+    def unknown(harbour: Harbour) -> None: ...
+    def undefined(harbour: Nowhere) -> None: ...  # type: ignore[name-defined]  # noqa: F821
+
+    for function in (unknown, undefined):
+        with pytest.raises(CatalogError, match=f"'{function.__name__}' has no schema.*pair a schema"):
+            Board([function])
 
 
 @pytest.mark.parametrize("tools", [7, {"name": "tide"}, [7]])

@@ -8,11 +8,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, cast
 
-from pydantic import TypeAdapter
+from pydantic import PydanticUserError, TypeAdapter
 from pydantic_core import ArgsKwargs
 
 from pegboard.catalog import BpeCounter, Catalog, summarize
@@ -124,15 +125,24 @@ def _schemas(schema: object) -> list[Tool]:
 
 
 def _function(function: Callable[..., Any]) -> tuple[Sequence[Tool], Function]:
-    """A function as a tool: its name, its docstring, and the schema of its arguments, which also converts them."""
-    name = getattr(function, "__name__", type(function).__name__)
-    check_names(function, name)
-    adapter: TypeAdapter[Any] = TypeAdapter(cast("Any", by_name(function)))
-    definition = {
-        "name": name,
-        "description": inspect.getdoc(function) or "",
-        "inputSchema": adapter.json_schema(),
-    }
+    """A function as a tool: its name, its docstring, and the schema of its arguments, which also converts them.
+
+    Of a `partial` these are its function's; an object that can be called has its class's. Raises CatalogError.
+    """
+    described = function.func if isinstance(function, partial) else function
+    name = getattr(described, "__name__", type(described).__name__)
+    is_object = described is function and not hasattr(function, "__name__")
+    called = cast("Any", function).__call__ if is_object else function  # pydantic reads functions and methods alone
+    check_names(called, name)
+    try:
+        adapter: TypeAdapter[Any] = TypeAdapter(cast("Any", by_name(called)))
+        schema = adapter.json_schema()
+    except (PydanticUserError, NameError, TypeError) as error:
+        raise CatalogError(
+            f"The function {name!r} has no schema: {str(error).partition('. ')[0]}.",
+            remedy="Annotate its parameters with types that JSON has, or pair a schema with the function.",
+        ) from error
+    definition = {"name": name, "description": inspect.getdoc(described) or "", "inputSchema": schema}
     return tools_of_any_format(LOCAL, [definition]), lambda said: adapter.validate_python(ArgsKwargs((), dict(said)))
 
 
