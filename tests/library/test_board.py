@@ -575,6 +575,14 @@ def test_what_the_caller_may_not_use_is_not_widened_to(board_with: Callable[...,
     assert "loan" in names(board.route_now(TIDE, refused=["loan"] * 5, scopes=frozenset({"reader"})))
 
 
+@pytest.mark.parametrize("part", ["encoder", "store", "events"])
+def test_a_part_that_cannot_be_one_is_an_error_that_says_what_can(part: str) -> None:
+    with pytest.raises(ConfigError, match=f"{part} is dict without a method .* Give an object") as raised:
+        Board(**{part: {"provider": "openai"}})
+
+    assert ("config={'encoder': …}" in str(raised.value)) == (part == "encoder")
+
+
 def test_a_gate_that_there_is_not_is_an_error() -> None:
     with pytest.raises(ConfigError, match=r"There is no gate 'activ'\. Give active or reachable, or a function\."):
         Board(gate="activ")  # type: ignore[arg-type]

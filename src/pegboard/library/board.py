@@ -15,7 +15,7 @@ from pegboard.errors import ConfigError, PegboardError, ToolNotAvailable
 from pegboard.library.board_calls import called
 from pegboard.library.board_results import READ_RESULT, BoardResults
 from pegboard.library.board_router import BoardRouting
-from pegboard.library.configuration import settings_of
+from pegboard.library.configuration import check_parts, settings_of
 from pegboard.library.context_manager import ClosedAtTheEnd
 from pegboard.library.execution import result_of_error
 from pegboard.library.given_items import given_items
@@ -80,6 +80,7 @@ class Board(ClosedAtTheEnd):
         gate: Gate = "active",
         **options: Any,
     ) -> None:
+        check_parts(encoder=encoder, store=store, events=events)
         parts = {"encoder": encoder, "sessions": store, "events": None if events is None else events_and(events)}
         given = given_tools(tools)
         self._settings = settings_of(config, url, options)

@@ -26,6 +26,10 @@ BESIDE = OF_CLIENTS | {"servers", "pegboard", "$schema"}
 """Keys of a file that are no options of its own."""
 
 
+METHODS = {"encoder": "encode", "store": "load", "events": "emit"}
+"""A method of each part that can be replaced."""
+
+
 Config = Settings | str | Path | Mapping[str, Any] | None
 """Settings, the path of a settings file, or the content of such a file."""
 
@@ -46,6 +50,17 @@ def settings_of(config: Config, url: str | None, options: Mapping[str, Any]) -> 
         return load_settings(files, content=content, **said)
     of_files = load_settings(files, content=content, **said)
     return of_files.model_copy(update={"servers": {**of_files.servers, **servers}})
+
+
+def check_parts(**parts: object) -> None:
+    """Raises ConfigError for a part that cannot be one, such as the options of the configuration of that name."""
+    for name, part in parts.items():
+        if part is not None and not hasattr(part, METHODS[name]):
+            options = f" Options go into config={{{name!r}: …}}." if name in Settings.model_fields else ""
+            raise ConfigError(
+                f"{name} is {type(part).__name__} without a method {METHODS[name]!r}.",
+                remedy=f"Give an object as pegboard.protocols has it.{options}",
+            )
 
 
 def _servers_in(given: Any) -> dict[str, ServerSpec]:
