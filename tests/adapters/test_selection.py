@@ -13,6 +13,7 @@ import pytest
 from pegboard import Board
 from pegboard.adapters.boards import MOST_BOARDS, BoardsBySet
 from pegboard.adapters.selection import SEARCH_TOOLS, ToolSelector, TurnTools, query_of
+from pegboard.errors import ConfigError
 from pegboard.library.framework_tools import FrameworkTool, framework_tool
 from pegboard.testing import FakeEncoder
 
@@ -42,6 +43,11 @@ def board() -> Iterator[Board]:
 @pytest.fixture
 def selector(board: Board) -> ToolSelector:
     return ToolSelector(board).reading(read)
+
+
+def test_a_board_with_a_gate_is_refused_as_no_call_would_pass_it() -> None:
+    with pytest.raises(ConfigError, match="the adapter checks calls itself"):
+        ToolSelector(Board(gate=lambda call, decision: decision.active[0]))
 
 
 def names(selection: TurnTools[Any]) -> list[str]:

@@ -16,6 +16,7 @@ from pegboard.adapters.boards import BoardsBySet
 from pegboard.adapters.call_history import answered_names, found_names, refused_names
 from pegboard.adapters.read_cache import Read, remembered
 from pegboard.catalog import Catalog
+from pegboard.errors import ConfigError
 from pegboard.gateways.llm.tool_search.tool import ABOUT, FOUND, NAME, nothing_asked, refused
 from pegboard.gateways.llm.tool_search.tool import found as found_text
 from pegboard.library import Board
@@ -96,7 +97,8 @@ class ToolSelector:
 
     ``board`` has the encoder, the store, the rules and the options; its own tools are not selected from. ``fields``
     gives the fields of a turn, such as the caller's ``scopes``, by what the framework calls the context of a request.
-    ``way_back`` offers `search_tools`. Adapters say how their framework's tools are read (`reading`).
+    ``way_back`` offers `search_tools`. Adapters say how their framework's tools are read (`reading`). Raises
+    ConfigError for a board with a gate of its own.
     """
 
     def __init__(
@@ -106,6 +108,11 @@ class ToolSelector:
         fields: Fields = no_fields,
         way_back: bool = True,
     ) -> None:
+        if board is not None and board.gate != "active":
+            raise ConfigError(
+                "The board has a gate, which no call of an agent would pass: the adapter checks calls itself.",
+                remedy="Leave the gate out: `fields` may give `only`, and `scopes` for `rules`.",
+            )
         self._boards = BoardsBySet(board or Board())
         self._fields = fields
         self._way_back = way_back

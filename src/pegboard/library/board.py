@@ -87,6 +87,7 @@ class Board(ClosedAtTheEnd):
         items = item_search(self._settings.items, given_items(skills, agents, prompts, resources), most, budgets)
         if isinstance(gate, str) and gate not in GATES:
             raise ConfigError(f"There is no gate {gate!r}.", remedy=f"Give {' or '.join(GATES)}, or a function.")
+        self._gate = gate
         self._admit = partial(check_available, gate=gate) if isinstance(gate, str) else gate
         self._shared = BoardRuntime(self._settings, {name: part for name, part in parts.items() if part is not None})
         self._opened = BoardRouting(self._shared, given, items)
@@ -106,6 +107,15 @@ class Board(ClosedAtTheEnd):
         1
         """
         return self._opened.routing.catalog
+
+    @property
+    def gate(self) -> Gate:
+        """Which calls `check` and `execute` allow.
+
+        >>> Board().gate
+        'active'
+        """
+        return self._gate
 
     @property
     def scopes(self) -> frozenset[str]:

@@ -15,6 +15,7 @@ from langgraph.graph import END, START, StateGraph
 
 from pegboard import Call
 from pegboard.catalog.ingest import read_catalog
+from pegboard.errors import ConfigError
 from pegboard.gateways.langchain import Request, ToolAttention, ToolAttentionState
 from pegboard.gateways.langchain.scripted_model import ScriptedModel, calls
 from pegboard.testing import FakeEncoder
@@ -149,3 +150,8 @@ def test_a_call_of_a_schema_in_the_request_passes_and_one_of_no_tool_is_refused(
     response = attention.after_model({"messages": messages, **request.update}, answer, request.tools)
     assert [call["name"] for call in response.calls] == ["ask_user"]
     assert "drain_sea" in str(response.refused[0].content)
+
+
+def test_a_gate_of_a_board_is_refused_as_no_call_would_pass_it() -> None:
+    with pytest.raises(ConfigError, match="gate is for a board's own"):
+        ToolAttention(gate=lambda call, decision: decision.active[0])

@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, AnyMessage, SystemMessage, ToolCa
 from langchain_core.tools import BaseTool
 
 from pegboard.catalog import Catalog
-from pegboard.errors import ArgumentsInvalid, PegboardError
+from pegboard.errors import ArgumentsInvalid, ConfigError, PegboardError
 from pegboard.gateways.langchain import model_request as rendering
 from pegboard.gateways.langchain import way_back
 from pegboard.gateways.langchain.cache_aware import CacheAwareTools, model_of
@@ -102,11 +102,11 @@ class Response:
 class ToolAttention:
     """Selects the tools that a model sees, and checks its calls; for LangGraph nodes and your own loops.
 
-    ``tools``, ``config``, ``url`` and ``options`` are those of `pegboard.Board`; the tools in a request are added.
-    ``facts`` reads the facts for preconditions from the agent's state. ``way_back`` offers a search for the tools that
-    a request does not have; ``cache_aware`` keeps tools, or sends all, where the provider's prompt cache makes that
-    cheaper. Everything persistent is in the state as plain JSON, so that any checkpointer and any process can continue
-    a conversation.
+    ``tools``, ``config``, ``url`` and ``options`` are those of `pegboard.Board`, except ``gate``; the tools in a
+    request are added. ``facts`` reads the facts for preconditions from the agent's state. ``way_back`` offers a search
+    for the tools that a request does not have; ``cache_aware`` keeps tools, or sends all, where the provider's prompt
+    cache makes that cheaper. Everything persistent is in the state as plain JSON, so that any checkpointer and any
+    process can continue a conversation.
 
     >>> from langchain_core.messages import HumanMessage
     >>> attention = ToolAttention([{"name": "tide", "description": "When the tide comes"}])
@@ -131,6 +131,11 @@ class ToolAttention:
         self._way_back = way_back
         own = given_tools(tools)
         self.board = Board(own, **options)
+        if self.board.gate != "active":
+            raise ConfigError(
+                "gate is for a board's own `check` and `execute`: calls of an agent would not pass it.",
+                remedy="Leave it out: `rules` say what a call needs, and other middleware can wrap calls.",
+            )
         self._toolsets = Toolsets(self.board, own)
         self._cache = CacheAwareTools() if cache_aware else None
         self._shown: dict[tuple[ToolId, str], tuple[Tool, BaseTool]] = {}
