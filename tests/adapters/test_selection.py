@@ -369,3 +369,11 @@ def test_a_changed_schema_is_another_set(board: Board) -> None:
     first = boards.of([FrameworkTool("tide", "", {})])
 
     assert boards.of([FrameworkTool("tide", "", {"type": "object"})]) is not first
+
+
+@pytest.mark.parametrize("name", [SEARCH_TOOLS, "get_invoice"])
+def test_a_result_that_is_too_deep_to_be_read_spoils_no_later_turn(selector: ToolSelector, name: str) -> None:
+    deep = f'{{"error": "tool_not_available", "deep": {"[" * 100_000}{"]" * 100_000}}}'
+    said = conversation((name, deep))
+
+    assert "get_invoice" in names(selector.select_now(tools(*NAMES), said))

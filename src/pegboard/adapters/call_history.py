@@ -50,12 +50,12 @@ def _document(part: Part) -> dict[str, Any]:
         return {}
     try:
         said = json.loads(part.text[start : end + 1])
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     while isinstance(said, dict) and len(said) == 1:
         inner = next(iter(said.values()))
         try:
             said = json.loads(inner) if isinstance(inner, str) else inner
-        except ValueError:
+        except (ValueError, RecursionError):
             return {}
     return said if isinstance(said, dict) else {}

@@ -17,7 +17,9 @@ from langchain_core.tools import InjectedToolCallId, StructuredTool, tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
+from pegboard.gateways.langchain.messages import refused_names
 from pegboard.gateways.langchain.scripted_model import ScriptedModel, calls
+from pegboard.gateways.langchain.way_back import found_before
 
 TIDE = "When is high tide at the harbour of Bergen?"
 LETTER = "Send a letter by post to an address"
@@ -292,3 +294,13 @@ def test_another_process_goes_on_from_a_checkpoint_with_the_same_gate_and_the_sa
     assert [status for status, _ in resumed["said"]] == ["success", "success", "error"]
     assert [text for _, text in resumed["said"]][:2] == ["Bergen: 16:20", "3"]
     assert resumed["sent"][: len(begun["sent"])] == begun["sent"]
+
+
+@pytest.mark.parametrize("content", ["[" * 100_000, '{"found": 7}', '{"found": {"name": "drain_sea"}}'])
+def test_results_that_nobody_can_read_name_no_tools(content: str) -> None:
+    results = [
+        ToolMessage(content=content, name="search_tools", tool_call_id="1"),
+        ToolMessage(content=content, name="get_tides", tool_call_id="2", status="error"),
+    ]
+
+    assert (refused_names(results), found_before(results, "search_tools")) == ([], [])

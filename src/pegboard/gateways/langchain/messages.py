@@ -86,7 +86,7 @@ def refused_names(messages: Sequence[AnyMessage]) -> list[str]:
 def _refused(message: ToolMessage) -> list[str]:
     try:
         said = json.loads(message.content) if isinstance(message.content, str) else None
-    except ValueError:
+    except (ValueError, RecursionError):
         return []
     refused = isinstance(said, dict) and said.get("error") == ToolNotAvailable.code
     return [str(said.get("tool"))] if refused and isinstance(said, dict) else []

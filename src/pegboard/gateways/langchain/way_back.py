@@ -84,9 +84,10 @@ def _names(message: AnyMessage, search: str) -> Iterator[str]:
         return
     try:
         said = json.loads(message.content)
-    except ValueError:
+    except (ValueError, RecursionError):
         return
-    for each in said.get("found") or () if isinstance(said, dict) else ():
+    found = said.get("found") if isinstance(said, dict) else None
+    for each in found if isinstance(found, list) else ():
         if isinstance(each, dict) and isinstance(each.get("name"), str):
             yield each["name"]
 
