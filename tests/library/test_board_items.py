@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 
 from pegboard import Board
 from pegboard.errors import CatalogError, ConfigError
-from pegboard.library.skill_folders import manifests, read_skill
+from pegboard.library.skill_folders import manifests, read_skill, skills_in
 from pegboard.testing import FakeEncoder
 
 TIDE = {"name": "tide", "description": "When the tide is high at a harbour"}
@@ -211,6 +212,17 @@ def test_what_is_no_skill_agent_prompt_or_resource_is_refused(given: dict[str, A
 def test_a_folder_without_skills_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CatalogError, match=r"SKILL\.md"):
         Board(skills=tmp_path)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a right there")
+def test_a_link_to_a_skill_is_a_skill_and_is_followed_no_further(tmp_path: Path, skills: Path) -> None:
+    folder = tmp_path / "linked"
+    folder.mkdir()
+    (folder / "bills").symlink_to(skills / "invoices")
+    (folder / "all").symlink_to(skills)
+    (folder / "itself").symlink_to(folder)
+
+    assert [item.address for item in skills_in(folder)] == [str(folder / "bills" / "SKILL.md")]
 
 
 def test_folders_that_go_away_while_skills_are_looked_for_are_passed_over(

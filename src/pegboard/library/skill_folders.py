@@ -29,8 +29,12 @@ def skills_in(folder: Path) -> list[BoardItem]:
 
 def manifests(folder: Path) -> list[Path]:
     """The files of the skills in and below a folder, by path; not those of folders that cannot be read, or go away
-    meanwhile."""
-    found = (Path(each, MANIFEST) for each, _, files in os.walk(folder) if MANIFEST in files)
+    meanwhile. A link to a folder may be a skill, but nothing below it is: it may lead anywhere."""
+    found: list[Path] = []
+    for each, folders, files in os.walk(folder):
+        links = (name for name in folders if Path(each, name).is_symlink())
+        found += [Path(each, name, MANIFEST) for name in links]
+        found += [Path(each, MANIFEST)] if MANIFEST in files else []
     return sorted(path for path in found if path.exists())
 
 
