@@ -66,7 +66,7 @@ def cli() -> str:
         pages.append(f"{_plain(command.help)}{more}\n")
         rows = [_row(parameter) for parameter in command.params if parameter.name != "help"]
         pages += ["| option | default | meaning |", "|---|---|---|", *rows, ""] if rows else []
-        pages.append(f"```console\n{_examples(command.epilog)}\n```\n")
+        pages += [f"```console\n{_examples(command.epilog)}\n```\n"] if command.epilog else []
     return "\n".join(pages)
 
 
@@ -254,7 +254,7 @@ def _yes(value: bool) -> str:
 def _row(parameter: object) -> str:
     names = ", ".join(f"`{each}`" for each in getattr(parameter, "opts", []))
     if getattr(parameter, "param_type_name", "") == "argument":
-        names = f"`{str(getattr(parameter, 'name', '')).upper()}`"
+        names = f"`{getattr(parameter, 'metavar', None) or str(getattr(parameter, 'name', '')).upper()}`"
     return f"| {names} | {_default(getattr(parameter, 'default', None))} | {_plain(getattr(parameter, 'help', ''))} |"
 
 
@@ -266,9 +266,10 @@ def _plain(text: str | None) -> str:
     return " ".join((text or "").split())
 
 
-def _examples(epilog: str | None) -> str:
-    lines = [line.strip() for line in (epilog or "").splitlines()]
-    return "\n".join(line if line.startswith("#") else f"$ {line}" for line in lines if line and line[0] not in "`*")
+def _examples(epilog: str) -> str:
+    """Remarks and commands, and JSON as it stands."""
+    lines = [line.strip() for line in epilog.splitlines()]
+    return "\n".join(line if line[0] in '#{"' else f"$ {line}" for line in lines if line and line[0] not in "`*")
 
 
 PAGES = {"cli": cli, "api": api, "requirements": requirements}

@@ -172,9 +172,9 @@ def test_a_log_of_another_key_is_not_whole(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--since", "soon"], "--since 'soon' is no time."),
-        (["--since", "99999999999w"], "--since '99999999999w' is no time."),
-        (["--since", "999999d"], "--since '999999d' is no time."),
+        (["--since", "soon"], "--since 'soon' is not a time."),
+        (["--since", "99999999999w"], "--since '99999999999w' is not a time."),
+        (["--since", "999999d"], "--since '999999d' is not a time."),
         (["--outcome", "fine"], "There is no outcome 'fine'."),
         (["--from", "store"], "The audit log is not written to 'store'."),
         (["--expect", "5"], "--expect '5' cannot be used."),

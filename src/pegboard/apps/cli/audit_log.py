@@ -236,7 +236,7 @@ def _time(option: str, text: str | None) -> str:
         return moment((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp())
     except (ValueError, OverflowError) as error:
         raise ConfigError(
-            f"{option} {text!r} is no time.", remedy="Write 2026-11-24, 2026-11-24T08:00, or 30m, 12h, 7d."
+            f"{option} {text!r} is not a time.", remedy="Write 2026-11-24, 2026-11-24T08:00, or 30m, 12h, 7d."
         ) from error
 
 

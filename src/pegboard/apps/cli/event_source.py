@@ -68,7 +68,7 @@ async def _served(url: str, since: float) -> AsyncIterator[list[Happened]]:
     httpx2 = required("httpx2", "remote")
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ConfigError(f"--url {url!r} is no address.", remedy="Write it as http://127.0.0.1:7332.")
+        raise ConfigError(f"--url {url!r} is not an address.", remedy="Write it as http://127.0.0.1:7332.")
     address = parts._replace(path=EVENTS, query="", fragment="").geturl()
     token = os.environ.get(TOKEN, "")
     headers = {"authorization": f"Bearer {token}"} if token else {}

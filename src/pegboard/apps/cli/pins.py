@@ -155,7 +155,7 @@ def approve(
 
     chosen = [*(patterns or ()), *(f"{glob.escape(server)}/*" for server in all_of or ())]
     if not chosen:
-        raise ConfigError("It is not said what to approve.", remedy="Give patterns on server/name, or --all-of SERVER.")
+        raise ConfigError("Nothing to approve was named.", remedy="Give patterns on server/name, or --all-of SERVER.")
     approved, rejected = asyncio.run(_on_state(config or [], lambda settings, state: _approve(settings, state, chosen)))
     if as_json:
         print_json({"approved": _rows(approved), "rejected": [str(tool) for tool in rejected]})

@@ -120,7 +120,7 @@ def _first(since: str, today: int) -> int:
         day = -1
     if not today - LONGEST_DAYS <= day <= today:
         raise ConfigError(
-            f"--since {since!r} is no number of days and no day until today.",
+            f"--since {since!r} is neither a number of days nor a day until today.",
             remedy="Write it as 7d, 4w or 2026-11-01.",
         )
     return day
