@@ -93,6 +93,13 @@ def test_a_tool_of_the_same_name_is_replaced_with_its_function(folders: dict[str
         assert board.execute_now(Call(name="tide"), board.route_now("the tide?")).is_error
 
 
+def test_one_name_need_not_be_in_a_list(folders: dict[str, Any]) -> None:
+    board = Board([{"name": "tide"}, {"name": "wind"}], encoder=FakeEncoder(), **folders)
+    board.remove_tools("wind")
+
+    assert [tool.name for tool in board.catalog.tools] == ["tide"]
+
+
 def test_what_is_not_there_cannot_be_removed(folders: dict[str, Any]) -> None:
     with Board(TOOLS, encoder=FakeEncoder(), **folders) as board, pytest.raises(CatalogError, match="'task_7000'"):
         board.remove_tools(["task_1", "task_7000"])

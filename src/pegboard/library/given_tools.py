@@ -78,12 +78,12 @@ def joined(given: GivenTools, more: GivenTools) -> GivenTools:
 
 
 def without(given: GivenTools, names: Collection[str]) -> GivenTools:
-    """The tools except those of these names or ids. Raises CatalogError for one that is not there."""
-    asked = frozenset(names)
+    """The tools except those of these names or ids, or of one. Raises CatalogError for one that is not there."""
+    asked = frozenset([names] if isinstance(names, str) else names)
     full = {ToolId(name[:at], name[at + 1 :]) for name in asked for at, sign in enumerate(name) if sign == "/"}
     ids = [tool for _, tools in given.groups for tool in map(ID, tools)]
     gone = {tool for tool in ids if tool.name in asked} | (full.intersection(ids) if full else set())
-    if missing := set(names) - {each for tool in gone for each in (tool.name, str(tool))}:
+    if missing := asked - {each for tool in gone for each in (tool.name, str(tool))}:
         raise CatalogError(
             f"No tool of your own is named {', '.join(map(repr, sorted(missing)))}.",
             remedy="Remove tools by the names that you gave them.",
