@@ -120,6 +120,8 @@ def test_a_defect_shows_no_traceback_unless_it_is_asked_for(
     quiet, verbose = run(*words, encoder=encoder), run(*words, "--verbose", encoder=encoder)
     monkeypatch.setenv("PEGBOARD_DEBUG", "1")
     debugging = run(*words, encoder=encoder)
+    monkeypatch.setenv("PEGBOARD_DEBUG", "0")
+    assert "Traceback" not in run(*words, encoder=encoder).output
 
     assert quiet.exit_code == verbose.exit_code == debugging.exit_code == 1
     assert "defect in Pegboard: ZeroDivisionError: oops" in quiet.stderr

@@ -93,7 +93,11 @@ async def _examine(files: Sequence[Path]) -> list[Check]:
             *keys(configured.settings),
             *await servers(configured),
         ]
-    settings = configured.settings if configured else load_settings()
+    try:
+        settings = configured.settings if configured else load_settings()
+    except ConfigError as error:
+        remedy = "Correct the variable PEGBOARD_… of this option, or unset it."
+        return [*every, Check(name="environment", status="fail", detail=error.message, remedy=remedy)]
     return [*every, *await encoder(settings), *await cache(settings), *await state(settings)]
 
 

@@ -100,7 +100,7 @@ class Program(TyperGroup):
         words = list(sys.argv[1:] if args is None else args)
         _open_what_was_closed()
         _write_what_can_be_written()
-        debugging = _has(words, "--verbose") or bool(os.environ.get("PEGBOARD_DEBUG"))
+        debugging = _has(words, "--verbose") or os.environ.get("PEGBOARD_DEBUG", "") not in ("", "0")
         with stderr_log.to_stderr(debugging=debugging):
             try:
                 code = self._outcome(words, *rest, debugging=debugging, **extra)
