@@ -67,6 +67,11 @@ def test_prices_are_options_and_the_output_says_which_were_used(run: Run, run_js
     assert "Price: 15 USD per million input tokens" in run("audit", *options).stdout
 
 
+@pytest.mark.parametrize("option", ["--price", "--cache-read", "--cache-write"])
+def test_a_price_without_end_is_refused_as_json_has_no_such_number(run_json: RunJson, tools: Path, option: str) -> None:
+    assert f"'{option}'" in run_json("audit", "--catalog", tools, option, "inf", code=2)["message"]
+
+
 def test_a_small_board_is_said_to_be_listed_completely(run: Run, run_json: RunJson, tools: Path) -> None:
     report = run_json("audit", "--catalog", tools)
 

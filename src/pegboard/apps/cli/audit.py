@@ -139,14 +139,18 @@ def cost(price: TokenPrice, tokens: float) -> dict[str, float]:
 def audit(
     config: Configs = None,
     catalog: Catalogs = None,
-    price: Annotated[float, typer.Option("--price", min=0, help="USD per million input tokens.")] = 3.0,
+    price: Annotated[float, typer.Option("--price", min=0, max=MILLION, help="USD per million input tokens.")] = 3.0,
     cache_read: Annotated[
         float,
-        typer.Option("--cache-read", min=0, help="Price of a token read from the prompt cache, relative to --price."),
+        typer.Option(
+            "--cache-read", min=0, max=100, help="Price of a token read from the prompt cache, relative to --price."
+        ),
     ] = 0.1,
     cache_write: Annotated[
         float,
-        typer.Option("--cache-write", min=0, help="Price of a token written to the prompt cache, relative to --price."),
+        typer.Option(
+            "--cache-write", min=0, max=100, help="Price of a token written to the prompt cache, relative to --price."
+        ),
     ] = 1.25,
     as_json: Json = False,
     verbose: Verbose = False,
