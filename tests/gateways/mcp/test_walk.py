@@ -24,6 +24,8 @@ MOST_FOR_SHAPES = 12
 """Further files of a call whose result is shaped (docs/decisions/0040); the default policy passes none of them."""
 MOST_PASSED = 7
 """Files on the way from the server's first middleware to the upstream connection."""
+FIRST = "gateways/mcp/transport/call_handler.py"
+"""The server's first middleware."""
 UPSTREAM = Function("upstreams/connection.py", "Connection.call")
 CALLS = 12
 """A background task that runs during one call does not run during all of them."""
@@ -69,6 +71,7 @@ async def test_a_call_goes_through_few_files_and_none_call_each_other(
     monkeypatch.setattr(activity_recorder, "EVERY", 3600.0)
     walk = await walk_of_a_call(tmp_path, modern=modern)
     passed = walk.through(UPSTREAM)
+    passed = passed[passed.index(FIRST) :]  # a request of 2026-07-28 is handled in the task of its HTTP request
     print("Through", " → ".join(passed), "\n", walk)
     assert not walk.circles, f"These files call each other:\n{walk}"
     assert len(walk.files) <= MOST_FILES, f"More than {MOST_FILES} files:\n{walk}"
