@@ -1,24 +1,31 @@
 """Tune all-MiniLM-L6-v2 for finding tools: contrastive training on the CPU, then an average with the original.
 
-The build environment is that of `scripts/build_encoder.py`, and Pegboard. About half an hour on two cores:
+The build environment is that of `scripts/build_encoder.py`, and Pegboard. About an hour and a half on two cores:
 
-    python scripts/tune_encoder.py --data SETS --out tuned && python scripts/build_encoder.py --weights tuned
+    python scripts/tune_encoder.py --data SETS --out tuned
+    python scripts/build_encoder.py --weights tuned/share-0.7
 
 Trained on seal_tools and stabletoolbench (without the queries kept for fitting), on requests written for tools of the
 public catalogs (`scripts/tuning/written`), and on what those tools say of themselves. Near-duplicates of the sets that
-judge the result are removed first (`scripts/tuning/cleaning.py`).
+judge the result are removed first (`scripts/tuning/cleaning.py`). At the end, the averages are compared on requests
+that nothing was tuned on and that judge nothing (`scripts/tuning/validation.py`).
+
+A run that was cut off goes on from its last checkpoint in `--out` when started again with the same options.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import os
 import random
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
 from tokenizers import Encoding, Tokenizer
@@ -27,14 +34,20 @@ from transformers import BertModel
 from build_encoder import verified_model_dir
 from pegboard.retrieval.intents import clauses
 from tuning.pairs import Data, Pair, batches, document, first_sentence, read
+from tuning.validation import Board, Encode, boards, recalls
 
 SEED = 20_240
 BATCH = 48
 RATE, WARM_UP, DECAY = 3e-5, 30, 0.01
 SCALE = 20.0
 """Cosines times this are the logits (temperature 0.05)."""
-QUERY_WINDOW, TOOL_WINDOW = 64, 96
-DESCRIBED = 3000
+TOGETHER = 24
+"""Texts that the model is run over at once, of about the same length: little is padded."""
+CHECKPOINT, EACH = "checkpoint.pt", 200
+"""Its file, and the steps from one to the next."""
+QUERY_WINDOW, TOOL_WINDOW, WINDOW = 64, 96, 256
+"""Tokens of a request and of a tool while it is tuned; of both when it is compared, as in use."""
+DESCRIBED = 1500
 """Of the pairs that tools make of their own descriptions, this many an epoch."""
 WRITTEN = Path(__file__).parent / "tuning" / "written"
 
@@ -47,19 +60,30 @@ class Model(torch.nn.Module):
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
-        self.bert = BertModel.from_pretrained(folder, add_pooling_layer=False, local_files_only=True)
+        self.bert = BertModel.from_pretrained(
+            folder, add_pooling_layer=False, attn_implementation="eager", local_files_only=True
+        )
         self.bert.embeddings.word_embeddings.weight.requires_grad_(False)
         self.tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self.tokenizer.enable_padding()
+        self.eval()  # without dropout: hardly a pair is seen more than twice, and a step takes a sixth less
 
-    def forward(self, texts: list[str], window: int) -> tuple[torch.Tensor, torch.Tensor, list[Encoding]]:
-        """Unit vectors, shape (n, d); the tokens' states they are the mean of, (n, window, d); the tokens."""
+    def forward(self, texts: list[str], window: int) -> tuple[torch.Tensor, list[tuple[torch.Tensor, Encoding]]]:
+        """Unit vectors, (n, d); for each text the states of its tokens, (tokens, d), and the tokens."""
         self.tokenizer.enable_truncation(window)
-        rows = self.tokenizer.encode_batch(texts)
-        ids, mask = (torch.tensor([getattr(row, name) for row in rows]) for name in ("ids", "attention_mask"))
-        states = self.bert(input_ids=ids, attention_mask=mask).last_hidden_state.float()
-        weights = mask.unsqueeze(-1).to(states.dtype)
-        return unit((states * weights).sum(1) / weights.sum(1)), states, rows
+        vectors: dict[int, torch.Tensor] = {}
+        states: dict[int, tuple[torch.Tensor, Encoding]] = {}
+        by_length = sorted(range(len(texts)), key=lambda place: len(texts[place]))
+        for at in range(0, len(texts), TOGETHER):
+            places = by_length[at : at + TOGETHER]
+            rows = self.tokenizer.encode_batch([texts[place] for place in places])
+            ids, mask = (torch.tensor([getattr(row, name) for row in rows]) for name in ("ids", "attention_mask"))
+            of_tokens = self.bert(input_ids=ids, attention_mask=mask).last_hidden_state.float()
+            weights = mask.unsqueeze(-1).float()
+            means = unit((of_tokens * weights).sum(1) / weights.sum(1))
+            vectors |= dict(zip(places, means, strict=True))
+            states |= dict(zip(places, zip(of_tokens, rows, strict=True), strict=True))
+        return torch.stack([vectors[place] for place in range(len(texts))]), [states[i] for i in range(len(texts))]
 
 
 def unit(vectors: torch.Tensor) -> torch.Tensor:
@@ -73,11 +97,11 @@ def loss_of(model: Model, data: Data, batch: list[Pair], rng: random.Random) -> 
     """
     texts = [pair.query for pair in batch]
     with torch.autocast("cpu", torch.bfloat16):
-        queries, states, rows = model(texts, QUERY_WINDOW)
-        tools, _, _ = model([_document(data, pair, rng) for pair in batch], TOOL_WINDOW)
+        queries, states = model(texts, QUERY_WINDOW)
+        tools, _ = model([_document(data, pair, rng) for pair in batch], TOOL_WINDOW)
     nearest = [
-        (torch.stack(parts) @ tools.T).amax(0) if (parts := clause_vectors(text, state, row)) else query @ tools.T
-        for text, query, state, row in zip(texts, queries, states, rows, strict=True)
+        (torch.stack(parts) @ tools.T).amax(0) if (parts := clause_vectors(text, *state)) else query @ tools.T
+        for text, query, state in zip(texts, queries, states, strict=True)
     ]
     logits = SCALE * (queries @ tools.T + torch.stack(nearest)) / 2
     other = torch.tensor([[a is not b and b.tool in a.relevant for b in batch] for a in batch])
@@ -105,49 +129,120 @@ def _document(data: Data, pair: Pair, rng: random.Random) -> str:
     return document(tool, rng, without=says if pair.query == says else "")
 
 
-def train(model: Model, data: Data, pairs: list[Pair], *, epochs: int, minutes: float) -> int:
-    """Number of steps made. The rate falls to nothing with the steps, or with the time if that is shorter."""
-    rng = random.Random(SEED)  # noqa: S311  # an order, no secret
+def run(seed: int, folder: Path, args: argparse.Namespace) -> None:
+    """One run, in a process and on a core of its own: its last checkpoint is what it made."""
+    torch.set_num_threads(1)
+    data = Data.read(args.data)
+    pairs = data.pairs(args.data, args.written)
+    say(f"{folder.name}: {len(pairs)} pairs, {len(data.tools)} tools")
+    folder.mkdir(parents=True, exist_ok=True)
+    train(Model(verified_model_dir()), data, pairs, seed, epochs=args.epochs, minutes=args.minutes, folder=folder)
+
+
+def train(model: Model, data: Data, pairs: list[Pair], seed: int, *, epochs: int, minutes: float, folder: Path) -> None:
+    """The rate falls to nothing with the steps, or with the time if that is shorter."""
     asked = [pair for pair in pairs if not pair.group.startswith("described")]
     described = [pair for pair in pairs if pair.group.startswith("described")]
     total = epochs * ((len(asked) + min(DESCRIBED, len(described))) // BATCH)
     optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=RATE, weight_decay=DECAY)
-    started, step, running = time.monotonic(), 0, 0.0
+    done, before = resumed(folder, model, optimizer)
+    started, running = time.monotonic() - before, 0.0
+    for step, batch in enumerate(every_batch(asked, described, epochs, seed)):
+        if step < done:
+            continue
+        left = 1 - max(step / total, (time.monotonic() - started) / (60 * minutes))
+        if left <= 0:
+            break
+        for group in optimizer.param_groups:
+            group["lr"] = RATE * min(1.0, (step + 1) / WARM_UP) * left
+        rng = random.Random(f"{seed} {step}")  # noqa: S311  # the same after a resumption
+        loss = loss_of(model, data, batch, rng)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad()
+        running = loss.item() if not running else 0.95 * running + 0.05 * loss.item()
+        done = step + 1
+        if done % 20 == 0:
+            say(f"{folder.name}: step {done} of {total}, loss {running:.3f}, {time.monotonic() - started:.0f} s")
+        if done % EACH == 0:
+            keep(folder, model, optimizer, done, time.monotonic() - started)
+    keep(folder, model, optimizer, done, time.monotonic() - started)
+
+
+def every_batch(asked: list[Pair], described: list[Pair], epochs: int, seed: int) -> Iterator[list[Pair]]:
+    """The batches of all epochs, the same each time."""
+    rng = random.Random(seed)  # noqa: S311  # an order, no secret
     for _ in range(epochs):
-        epoch = asked + rng.sample(described, min(DESCRIBED, len(described)))
-        for batch in batches(epoch, BATCH, rng):
-            spent = (time.monotonic() - started) / (60 * minutes)
-            left = 1 - max(step / total, spent)
-            if left <= 0:
-                return step
-            for group in optimizer.param_groups:
-                group["lr"] = RATE * min(1.0, (step + 1) / WARM_UP) * left
-            loss = loss_of(model, data, batch, rng)
-            loss.backward()
-            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-            optimizer.step()
-            optimizer.zero_grad()
-            running = loss.item() if not step else 0.95 * running + 0.05 * loss.item()
-            step += 1
-            if step % 20 == 0:
-                say(f"step {step} of {total}, loss {running:.3f}, {time.monotonic() - started:.0f} s")
-    return step
+        yield from batches(asked + rng.sample(described, min(DESCRIBED, len(described))), BATCH, rng)
 
 
-def save(model: Model, original: Path, out: Path, shares: list[float]) -> None:
-    """The average of original and tuned weights at each share (WiSE-FT, Wortsman et al. 2022), a folder each."""
+def keep(folder: Path, model: Model, optimizer: torch.optim.Optimizer, steps: int, seconds: float) -> None:
+    """Write a checkpoint in place of the last one."""
+    state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "steps": steps, "seconds": seconds}
+    torch.save(state, folder / f"{CHECKPOINT}.new")
+    (folder / f"{CHECKPOINT}.new").replace(folder / CHECKPOINT)
+
+
+def resumed(folder: Path, model: Model, optimizer: torch.optim.Optimizer) -> tuple[int, float]:
+    """Steps and seconds of the run whose checkpoint is there; 0 and 0 where there is none."""
+    if not (folder / CHECKPOINT).exists():
+        return 0, 0.0
+    state = torch.load(folder / CHECKPOINT, weights_only=True)
+    model.load_state_dict(state["model"])
+    optimizer.load_state_dict(state["optimizer"])
+    say(f"{folder.name}: going on after step {state['steps']}")
+    return state["steps"], state["seconds"]
+
+
+def save(runs: list[Path], original: Path, out: Path, shares: list[float]) -> int:
+    """The mean of the runs' weights (model soups, Wortsman et al. 2022), averaged with the original at each share
+    (WiSE-FT, Wortsman et al. 2022), a folder each. Returns the steps of all runs."""
     before = load_file(original / "model.safetensors")
-    tuned = model.bert.state_dict()
+    ends = [torch.load(folder / CHECKPOINT, weights_only=True) for folder in runs]
+    tuned = {
+        name.removeprefix("bert."): torch.stack([end["model"][name] for end in ends]).mean(0)
+        for name, value in ends[0]["model"].items()
+        if value.is_floating_point()
+    }
     for share in shares:
         mixed = {
-            name: torch.lerp(value, tuned[name], share) if name in tuned and value.is_floating_point() else value
-            for name, value in before.items()
+            name: torch.lerp(value, tuned[name], share) if name in tuned else value for name, value in before.items()
         }
         folder = out / f"share-{share:g}"
         folder.mkdir(parents=True, exist_ok=True)
         save_file(mixed, folder / "model.safetensors", metadata={"format": "pt"})
         for name in ("config.json", "tokenizer.json"):
             (folder / name).write_bytes((original / name).read_bytes())
+    return sum(end["steps"] for end in ends)
+
+
+def compare(original: Path, out: Path, shares: list[float], unseen: list[Board]) -> dict[str, dict[str, float]]:
+    """Recall@5 of the published weights and of each average, on boards that nothing was tuned on."""
+    found = {}
+    for name in ("published", *(f"share-{share:g}" for share in shares)):
+        encode = encoder(Model(original if name == "published" else out / name))
+        found[name] = {board.name: round(value, 4) for board, value in recalls(unseen, encode)}
+        say(f"{name}: {found[name]}")
+    return found
+
+
+def encoder(model: Model) -> Encode:
+    """What a model makes of texts: each one's vector, and those of its clauses."""
+
+    def encode(texts: list[str]) -> list[tuple[np.ndarray, list[np.ndarray]]]:
+        found = {}
+        by_length = sorted(set(texts), key=len)
+        for at in range(0, len(by_length), BATCH):
+            some = by_length[at : at + BATCH]
+            with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16):
+                vectors, states = model(some, WINDOW)
+                clauses_of = [clause_vectors(text, *state) for text, state in zip(some, states, strict=True)]
+            for text, vector, parts in zip(some, vectors, clauses_of, strict=True):
+                found[text] = vector.numpy(), [part.numpy() for part in parts]
+        return [found[text] for text in texts]
+
+    return encode
 
 
 def say(message: str) -> None:
@@ -161,21 +256,33 @@ def main() -> int:
     parser.add_argument("--out", type=Path, required=True, help="folder for the weights, one inside it a share")
     parser.add_argument("--written", type=Path, nargs="*", default=sorted(WRITTEN.glob("tune-*.jsonl.gz")))
     parser.add_argument("--epochs", type=int, default=2)
-    parser.add_argument("--minutes", type=float, default=45, help="stop after this long")
+    parser.add_argument("--minutes", type=float, default=120, help="stop after this long")
     parser.add_argument("--shares", type=float, nargs="+", default=[0.5, 0.7, 1.0], help="of the tuned weights")
-    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--runs", type=int, default=os.cpu_count(), help="at once, a core each; their mean is kept")
     args = parser.parse_args()
-    torch.set_num_threads(args.threads)
-    torch.manual_seed(SEED)
-    data = Data.read(args.data)
-    pairs = data.pairs(args.data, args.written)
-    say(f"{len(pairs)} pairs, {len(data.tools)} tools")
+    folders = [args.out / f"run-{number}" for number in range(args.runs)]
+    processes = [
+        multiprocessing.get_context("spawn").Process(target=run, args=(SEED + number, folder, args))
+        for number, folder in enumerate(folders)
+    ]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    if any(process.exitcode for process in processes):
+        return 1
+    torch.set_num_threads(os.cpu_count() or 1)
     original = verified_model_dir()
-    model = Model(original).train()
-    steps = train(model, data, pairs, epochs=args.epochs, minutes=args.minutes)
-    save(model, original, args.out, args.shares)
-    written = sum(len(read(path)) for path in args.written)
-    trained = {"pairs": len(pairs), "written": written, "steps": steps, "seed": SEED}
+    steps = save(folders, original, args.out, args.shares)
+    data = Data.read(args.data)
+    trained = {
+        "pairs": len(data.pairs(args.data, args.written)),
+        "written": sum(len(read(path)) for path in args.written),
+        "runs": args.runs,
+        "steps": steps,
+        "seed": SEED,
+        "recall@5": compare(original, args.out, args.shares, list(boards(args.data))),
+    }
     (args.out / "training.json").write_text(json.dumps(trained) + "\n")
     return 0
 

@@ -141,6 +141,15 @@ def document(tool: Tool, rng: random.Random, *, without: str = "") -> str:
     return f"{server}{name}: {description[:350]}{given}".strip(": ")
 
 
+def document_of(tool: Tool) -> str:
+    """A tool as the one text that it is compared by.
+
+    >>> document_of({"name": "openIssue", "description": "Opens an issue."})
+    'open Issue: Opens an issue.'
+    """
+    return f"{spaced(tool['name'])}: {' '.join((tool['description'] or '').split())}"
+
+
 def batches(pairs: Sequence[Pair], size: int, rng: random.Random, *, together: int = 4) -> Iterator[list[Pair]]:
     """All pairs once, shuffled, up to ``together`` of one group side by side."""
     groups: dict[str, list[Pair]] = defaultdict(list)
