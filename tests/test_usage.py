@@ -213,28 +213,3 @@ async def test_what_no_store_should_raise_does_not_end_the_counting(
             await event.wait()
     assert "Calls could not be counted" in caplog.text
     running.cancel()
-
-
-async def test_calls_whose_write_is_cancelled_as_the_process_ends_are_written_with_the_last_ones() -> None:
-    class Stuck(MemoryStatistics):
-        writing = asyncio.Event()
-
-        async def observe(self, outcomes: Sequence[Outcome]) -> None:
-            if not self.writing.is_set():
-                self.writing.set()
-                await asyncio.Event().wait()
-            await super().observe(outcomes)
-
-    store = Stuck()
-    usage = Usage(store)
-    usage.observe(*outcomes("a", 1))
-    flushing = asyncio.create_task(usage.flush())
-    await store.writing.wait()
-    usage.observe(*outcomes("a", 1))
-    flushing.cancel()
-    await asyncio.wait([flushing])
-
-    await usage.flush()
-
-    assert flushing.cancelled()
-    assert (await store.read())[ToolId("s", "a")].calls == 2
