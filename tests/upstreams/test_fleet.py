@@ -220,8 +220,8 @@ async def test_no_secret_of_a_server_stands_in_the_log_of_what_it_refuses(
     connection = Connection(spec, options, protocol="", heard=refuse)
     monkeypatch.setattr(connection, "call", refuse)
     caplog.set_level(logging.INFO)
-    state = HandshakeState("leaky", 60)
-    state.wants_level("client", "debug")
+    options.levels.put("client", "debug")
+    state = HandshakeState("leaky", 60, options.levels)
 
     await state.say_level(connection, {"logging": {}}, "2025-06-18")
 

@@ -98,7 +98,7 @@ class ToolSelector:
     ``board`` has the encoder, the store, the rules and the options; its own tools are not selected from. ``fields``
     gives the fields of a turn, such as the caller's ``scopes``, by what the framework calls the context of a request.
     ``way_back`` offers `search_tools`. Adapters say how their framework's tools are read (`reading`). Raises
-    ConfigError for a board with a gate of its own.
+    ConfigError for a board whose gate is a function.
     """
 
     def __init__(
@@ -108,9 +108,9 @@ class ToolSelector:
         fields: Fields = no_fields,
         way_back: bool = True,
     ) -> None:
-        if board is not None and board.gate != "active":
+        if board is not None and callable(board.gate):
             raise ConfigError(
-                "The board has a gate, which no call of an agent would pass: the adapter checks calls itself.",
+                "The board has a function as gate, which no call of an agent passes: the adapter checks calls itself.",
                 remedy="Leave the gate out: `fields` may give `only`, and `scopes` for `rules`.",
             )
         self._boards = BoardsBySet(board or Board())

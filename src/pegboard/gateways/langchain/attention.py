@@ -131,9 +131,9 @@ class ToolAttention:
         self._way_back = way_back
         own = given_tools(tools)
         self.board = Board(own, **options)
-        if self.board.gate != "active":
+        if callable(self.board.gate):
             raise ConfigError(
-                "gate is for a board's own `check` and `execute`: calls of an agent would not pass it.",
+                "A function as gate is for a board's own `check` and `execute`: calls of an agent would not pass it.",
                 remedy="Leave it out: `rules` say what a call needs, and other middleware can wrap calls.",
             )
         self._toolsets = Toolsets(self.board, own)
