@@ -350,6 +350,28 @@ def test_an_entry_that_was_given_options_since_is_still_ours(run: Run, run_json:
     assert servers(path) == {"a": {"command": "a"}, "later": {"command": "l"}}
 
 
+@pytest.mark.parametrize(
+    "words", [["--", "npx", "big"], ["big"], ["--help"], ["--toolset", "few"], ["--log-level"], ["--verbose", "--"]]
+)
+def test_an_entry_that_starts_other_servers_than_its_files_is_not_ours(run: Run, put: Put, words: list[str]) -> None:
+    big = {"command": "pegboard", "args": ["mcp", "--config", str(own_file()), *words]}
+    path = put(CURSOR, big=big, a={"command": "a"})
+    run("init", "--write")
+
+    assert servers(path) == {"big": big, "pegboard": entry(own_file())}
+
+
+@pytest.mark.parametrize(
+    "words", [["--profile=keyword", "--verbose"], ["--exposure", "eager", "--no-attach", "--log-format=json"]]
+)
+def test_an_entry_whose_options_leave_its_servers_as_they_are_is_ours(run: Run, put: Put, words: list[str]) -> None:
+    own = {"command": "pegboard", "args": ["mcp", "--config", str(own_file()), *words]}
+    path = put(CURSOR, own=own, a={"command": "a"})
+    run("init", "--write")
+
+    assert servers(path) == {"own": own}
+
+
 def test_undo_keeps_an_entry_of_pegboard_that_was_there_before_init(run: Run, run_json: RunJson, put: Put) -> None:
     own = {"command": "pegboard", "args": ["mcp", "--config", str(own_file())]}
     path = put(CURSOR, own=own, a={"command": "a"})

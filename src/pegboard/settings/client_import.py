@@ -38,8 +38,9 @@ OFF = "pegboard.toml has it, disabled."
 CURSOR = {"CLIENT_ID": "client_id", "CLIENT_SECRET": "client_secret", "scopes": "scopes"}
 """Fields of Cursor's `auth`."""
 HIDDEN = "***"
-OTHERWISE = ("--config", "--toolset")
-"""Options with which an entry starts something else than the whole of its first file."""
+VALUED = frozenset({"--log-level", "--log-format", "--profile", "--exposure"})
+FLAGS = frozenset({"--no-attach", "--verbose"})
+"""Options of an entry that leave the servers of its file as they are: those with a value, and those without."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,16 +218,26 @@ def entry_for(client: Client, name: str, command: Sequence[str], target: Path) -
 def started_board(entry: Any) -> str:
     """The TOML file with which an entry starts Pegboard, as `entry_for` writes it; empty for another server.
 
-    Options may have been added behind the file, but not those that add another file or choose some of the tools.
+    Options may have been added behind the file, but nothing that changes its servers: a command to wrap replaces them.
     """
     if not isinstance(entry, Mapping) or not isinstance(entry.get("args"), list):
         return ""
     args = tuple(map(str, entry["args"]))
     at = next((at for at, pair in enumerate(pairwise(args)) if pair == ("mcp", "--config")), len(args))
     board, options = "".join(args[at + 2 : at + 3]), args[at + 3 :]
-    if not board.endswith(".toml") or any(option.startswith(OTHERWISE) for option in options):
+    if not board.endswith(".toml") or not _leaves_servers(options):
         return ""
     return board if is_pegboard(ServerSpec(name=ENTRY_NAME, command=str(entry.get("command")), args=args)) else ""
+
+
+def _leaves_servers(options: Iterable[str]) -> bool:
+    rest = iter(options)
+    return all(
+        option in FLAGS
+        or (option in VALUED and next(rest, None) is not None)
+        or (option.partition("=")[0] in VALUED and "=" in option)
+        for option in rest
+    )
 
 
 def boards(file: ClientFile) -> dict[str, str]:
