@@ -7,7 +7,7 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import thread as futures
-from functools import partial
+from functools import partial, update_wrapper
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +127,43 @@ def test_a_partial_is_described_as_its_function_and_an_object_as_its_class(board
         ("Ferry", "Book a ferry"),
     ]
     assert board.call_now(ToolId("local", "Ferry"), {"harbour": "Bergen"}).text == "to Bergen"
+
+
+def test_a_partial_may_have_a_name_and_description_of_its_own(board_with: Callable[..., Board]) -> None:
+    def sail(harbour: str) -> str:
+        """Sail somewhere"""
+        return f"to {harbour}"
+
+    home, away = partial(sail, "Bergen"), partial(sail, "Oslo")
+    home.__name__, away.__name__ = "sail_home", "sail_away"  # type: ignore[attr-defined]
+    away.__doc__ = "Leave for Oslo"
+    board = board_with(home, away, partial(update_wrapper(partial(sail), sail), "Rome"))
+
+    assert [(tool.name, tool.description) for tool in board.catalog.tools] == [
+        ("sail_home", "Sail somewhere"),
+        ("sail_away", "Leave for Oslo"),
+        ("sail", "Sail somewhere"),
+    ]
+    assert [board.call_now(tool.id, {}).text for tool in board.catalog.tools] == ["to Bergen", "to Oslo", "to Rome"]
+
+
+def test_an_object_that_can_be_called_may_have_a_name_and_be_in_a_partial(board_with: Callable[..., Board]) -> None:
+    class Ferry:
+        """Book a ferry"""
+
+        def __call__(self, persons: int, harbour: str) -> str:
+            return f"{persons} to {harbour}"
+
+    named = Ferry()
+    named.__name__ = "boat"  # type: ignore[attr-defined]
+    board = board_with(named, partial(Ferry(), 1))
+
+    assert [(tool.name, tool.description) for tool in board.catalog.tools] == [
+        ("boat", "Book a ferry"),
+        ("Ferry", "Book a ferry"),
+    ]
+    assert board.call_now(ToolId("local", "boat"), {"persons": 2, "harbour": "Bergen"}).text == "2 to Bergen"
+    assert board.call_now(ToolId("local", "Ferry"), {"harbour": "Bergen"}).text == "1 to Bergen"
 
 
 def test_a_function_that_has_no_schema_is_refused_by_its_name() -> None:

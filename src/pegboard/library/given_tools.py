@@ -125,14 +125,10 @@ def _schemas(schema: object) -> list[Tool]:
 
 
 def _function(function: Callable[..., Any]) -> tuple[Sequence[Tool], Function]:
-    """A function as a tool: its name, its docstring, and the schema of its arguments, which also converts them.
-
-    Of a `partial` these are its function's; an object that can be called has its class's. Raises CatalogError.
-    """
-    described = function.func if isinstance(function, partial) else function
-    name = getattr(described, "__name__", type(described).__name__)
-    is_object = described is function and not hasattr(function, "__name__")
-    called = cast("Any", function).__call__ if is_object else function  # pydantic reads functions and methods alone
+    """A function as a tool: its name, its docstring, and the schema of its arguments, which also converts them. Raises
+    CatalogError."""
+    name, description = _described(function)
+    called = _readable(function)
     check_names(called, name)
     try:
         adapter: TypeAdapter[Any] = TypeAdapter(cast("Any", by_name(called)))
@@ -142,8 +138,28 @@ def _function(function: Callable[..., Any]) -> tuple[Sequence[Tool], Function]:
             f"The function {name!r} has no schema: {str(error).partition('. ')[0]}.",
             remedy="Annotate its parameters with types that JSON has, or pair a schema with the function.",
         ) from error
-    definition = {"name": name, "description": inspect.getdoc(described) or "", "inputSchema": schema}
+    definition = {"name": name, "description": description, "inputSchema": schema}
     return tools_of_any_format(LOCAL, [definition]), lambda said: adapter.validate_python(ArgsKwargs((), dict(said)))
+
+
+def _described(function: Callable[..., Any]) -> tuple[str, str]:
+    """Its name and docstring: of a `partial` those that it was given, else its function's; of an object that can be
+    called, without a name, its class's."""
+    if not isinstance(function, partial):
+        return getattr(function, "__name__", type(function).__name__), inspect.getdoc(function) or ""
+    name, description = _described(function.func)
+    own = vars(function)
+    return own.get("__name__", name), inspect.cleandoc(own.get("__doc__") or description)
+
+
+def _readable(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What pydantic can read, which is functions, methods and classes: of an object that can be called its `__call__`,
+    also within a `partial`."""
+    if isinstance(function, partial):
+        return partial(_readable(function.func), *function.args, **function.keywords)
+    if isinstance(function, type) or inspect.isroutine(function):
+        return function
+    return cast("Callable[..., Any]", cast("Any", function).__call__)
 
 
 def _grouped(tools: Iterable[Tool], servers: Mapping[str, Server]) -> tuple[tuple[Server, tuple[Tool, ...]], ...]:
