@@ -524,16 +524,21 @@ def test_a_function_that_ends_the_program_or_its_iterator_is_answered(board_with
     async def leave_later() -> None:
         sys.exit(3)
 
+    def leave_within() -> dict[str, Any]:
+        return {"rows": (sys.exit(4) for _ in [1])}
+
     def first() -> str:
         return next(iter([]))
 
-    board = board_with(leave, leave_later, first)
+    tools = (leave, leave_later, leave_within, first)
+    board = board_with(*tools)
     decision = board.route_now("leave", whole_if_small=True)
-    results = {name: board.execute_now(Call(name=name), decision) for name in ("leave", "leave_later", "first")}
+    results = {tool.__name__: board.execute_now(Call(name=tool.__name__), decision) for tool in tools}
 
     assert {name: (result.is_error, json.loads(result.text)["message"]) for name, result in results.items()} == {
         "leave": (True, "The tool called sys.exit('bye')."),
         "leave_later": (True, "The tool called sys.exit(3)."),
+        "leave_within": (True, "The tool called sys.exit(4)."),
         "first": (True, "The tool raised StopIteration."),
     }
 

@@ -63,6 +63,9 @@ async def _executed(
         if is_control_flow(error):
             raise
         failure, result = error, result_of_error(tool, error)
+    except SystemExit as error:  # it would end the board's loop, and nobody would get an answer
+        failure = RuntimeError(f"The tool called sys.exit({error.code!r}).")
+        result = result_of_error(tool, failure)
     seen = outcome(tool, time.monotonic() - started, failed=result.is_error, error=failure)
     try:
         await _recorded(shared, session, seen)
@@ -72,20 +75,13 @@ async def _executed(
 
 
 async def _value(shared: BoardRuntime, function: Function, arguments: JsonObject) -> Any:
-    """What a function returns; of a generator all that it yields, run where a function of its kind runs.
-
-    A function that ends the program has failed: its `SystemExit` would end the board's loop, and nobody would get an
-    answer.
-    """
-    try:
-        value = await shared.in_thread(_returned, function, arguments)
-        if inspect.isawaitable(value):
-            value = await value
-        if inspect.isasyncgen(value):
-            return [each async for each in value]
-        return await shared.in_thread(list, value) if inspect.isgenerator(value) else value
-    except SystemExit as error:
-        raise RuntimeError(f"The tool called sys.exit({error.code!r}).") from error
+    """What a function returns; of a generator all that it yields, run where a function of its kind runs."""
+    value = await shared.in_thread(_returned, function, arguments)
+    if inspect.isawaitable(value):
+        value = await value
+    if inspect.isasyncgen(value):
+        return [each async for each in value]
+    return await shared.in_thread(list, value) if inspect.isgenerator(value) else value
 
 
 def _returned(function: Function, arguments: JsonObject) -> Any:
