@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import errno
+import io
 import json
 import os
 import signal
@@ -13,6 +15,7 @@ import pytest
 from typer.testing import Result
 
 import pegboard
+from pegboard.apps.cli import program
 from pegboard.errors import ConfigError
 from pegboard.testing import FakeEncoder
 
@@ -188,6 +191,40 @@ def test_output_that_cannot_be_written_is_said_in_one_line(
 
     assert process.returncode == 1
     assert stderr == b"pegboard: Cannot write the output: No space left on device.\n"
+
+
+@pytest.mark.parametrize("file", ["/cache/vectors.npy", None])
+def test_a_file_that_cannot_be_written_is_not_called_the_output(
+    run: Run, run_json: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, file: str | None
+) -> None:
+    async def full(*_given: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", file)
+
+    monkeypatch.setattr("pegboard.apps.cli.doctor.encoder", full)
+    said = f"Cannot write{f' {file!r}' if file else ''}: No space left on device."
+
+    assert run("doctor").stderr.strip() == f"pegboard: {said}"
+    assert run_json("doctor", "--json", code=1)["message"] == said
+
+
+def test_an_interrupt_while_the_output_waits_for_its_reader_is_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Stuck(io.TextIOWrapper):
+        is_stuck = True
+
+        def flush(self) -> None:
+            if self.is_stuck:
+                raise KeyboardInterrupt
+            super().flush()
+
+    with Stuck((tmp_path / "out").open("wb"), encoding="utf-8") as stuck:
+        monkeypatch.setattr(sys, "stdout", stuck)
+        with pytest.raises(SystemExit) as ended:
+            program.app(["--version"])
+        stuck.is_stuck = False
+
+    assert ended.value.code == 130
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a shell of POSIX closes the streams")

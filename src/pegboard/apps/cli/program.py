@@ -31,8 +31,9 @@ FAILED = 1
 MISUSED = 2
 INTERRUPTED = 130
 
-UNWRITABLE = frozenset({errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EIO})
-"""What the system says of output whose reader is gone, or for which there is no room."""
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO})
+UNWRITABLE = FULL | {errno.EPIPE}
+"""What the system says of output for which there is no room, or whose reader is gone."""
 
 GROUP = "pegboard.commands"
 """Group of entry points by which other distributions add commands; each is a `typer.Typer`."""
@@ -105,6 +106,9 @@ class Program(TyperGroup):
             try:
                 code = self._outcome(words, *rest, debugging=debugging, **extra)
                 sys.stdout.flush()
+            except KeyboardInterrupt:  # while it waits for whoever reads the output
+                code = INTERRUPTED
+                _discard_output()
             except OSError as error:
                 code = _unwritten(error)
         sys.exit(code if isinstance(code, int) else 0)
@@ -116,7 +120,7 @@ class Program(TyperGroup):
         except (KeyboardInterrupt, typer.Abort):  # Abort: a question was not answered
             return INTERRUPTED
         except Exception as error:  # the last place that can turn it into a message
-            if isinstance(error, OSError) and error.errno in UNWRITABLE:
+            if isinstance(error, OSError) and error.errno in UNWRITABLE and _is_of_output(error):
                 raise
             if debugging:
                 traceback.print_exc()
@@ -169,6 +173,10 @@ def _payload(error: Exception) -> dict[str, Any]:
             "message": error.format_message().rstrip(".") + ".",
             "remedy": f"`{command} --help` shows its usage.",
         }
+    if isinstance(error, OSError) and error.errno in FULL:
+        file = f" {error.filename!r}" if error.filename else ""
+        doing = "read or write" if error.errno == errno.EIO else "write"
+        return {"error": "cannot_write", "message": f"Cannot {doing}{file}: {error.strerror}."}
     return {
         "error": "internal_error",
         "message": f"This is a defect in Pegboard: {type(error).__name__}: {error}.",
@@ -191,12 +199,30 @@ def _open_what_was_closed() -> None:
 
 
 def _unwritten(error: OSError) -> int:
-    """Discard the output, so that Python's flush at exit succeeds. A reader that is gone (`pegboard … | head`) is no
-    error."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    """Say why the output was not written. A reader that is gone (`pegboard … | head`) is no error."""
+    _discard_output()
     if error.errno != errno.EPIPE:
         sys.stderr.write(f"pegboard: Cannot write the output: {error.strerror}.\n")
     return FAILED
+
+
+def _is_of_output(error: OSError) -> bool:
+    """Whether it is the output that cannot be written, not a file of a command.
+
+    What a stream could not write it tries again when it is flushed, unless it keeps nothing (`python -u`).
+    """
+    if error.errno == errno.EPIPE:
+        return True
+    try:
+        sys.stdout.flush()
+    except OSError:
+        return True
+    return error.filename is None and getattr(sys.stdout, "write_through", False)
+
+
+def _discard_output() -> None:
+    """Let Python's flush at exit succeed."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def load(name: str) -> Any:
