@@ -225,6 +225,38 @@ def test_a_link_to_a_skill_is_a_skill_and_is_followed_no_further(tmp_path: Path,
     assert [item.address for item in skills_in(folder)] == [str(folder / "bills" / "SKILL.md")]
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a right there")
+def test_a_skill_that_links_lead_to_is_listed_once(tmp_path: Path, skills: Path) -> None:
+    (skills / "bills").symlink_to(skills / "invoices")
+    assert skills / "invoices" / "SKILL.md" in manifests(skills)
+    assert skills / "bills" / "SKILL.md" not in manifests(skills)
+
+    folder = tmp_path / "linked"
+    folder.mkdir()
+    for name in ("c", "a", "b"):
+        (folder / name).symlink_to(skills / "invoices")
+    assert manifests(folder) == [folder / "a" / "SKILL.md"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a right there")
+def test_a_link_into_a_folder_that_may_not_be_searched_is_passed_over(
+    tmp_path: Path, skills: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    private = tmp_path / "private" / "plan"
+    private.mkdir(parents=True)
+    (skills / "plan").symlink_to(private)
+    found, exists = manifests(skills), Path.exists
+
+    def refuse(path: Path, **how: Any) -> bool:
+        if "plan" in path.parts:
+            raise PermissionError(13, "Permission denied", str(path))
+        return exists(path, **how)
+
+    monkeypatch.setattr(Path, "exists", refuse)
+
+    assert manifests(skills) == found != []
+
+
 def test_folders_that_go_away_while_skills_are_looked_for_are_passed_over(
     skills: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

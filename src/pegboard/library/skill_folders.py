@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import yaml
@@ -28,14 +28,24 @@ def skills_in(folder: Path) -> list[BoardItem]:
 
 
 def manifests(folder: Path) -> list[Path]:
-    """The files of the skills in and below a folder, by path; not those of folders that cannot be read, or go away
-    meanwhile. A link to a folder may be a skill, but nothing below it is: it may lead anywhere."""
-    found: list[Path] = []
+    """The files of the skills in and below a folder, by path, each once; not those of folders that cannot be read, or
+    go away meanwhile. A link to a folder may be a skill, but nothing below it is: it may lead anywhere."""
+    linked: list[Path] = []
+    own: list[Path] = []
     for each, folders, files in os.walk(folder):
-        links = (name for name in folders if Path(each, name).is_symlink())
-        found += [Path(each, name, MANIFEST) for name in links]
-        found += [Path(each, MANIFEST)] if MANIFEST in files else []
-    return sorted(path for path in found if path.exists())
+        links = (path for path in (Path(each, name) for name in folders) if _holds(path.is_symlink))
+        linked += [path / MANIFEST for path in links]
+        own += [Path(each, MANIFEST)] if MANIFEST in files else []
+    last_first = sorted(linked, reverse=True)  # of several links the first is kept, unless the skill itself is there
+    return sorted({path.resolve(): path for path in (*last_first, *own) if _holds(path.exists)}.values())
+
+
+def _holds(test: Callable[[], bool]) -> bool:
+    """False where the folder may not be searched: paths of many versions of Python raise PermissionError."""
+    try:
+        return test()
+    except OSError:
+        return False
 
 
 def read_skill(path: Path) -> BoardItem:
