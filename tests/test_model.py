@@ -4,8 +4,10 @@ import copy
 import dataclasses
 import json
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import pytest
 
@@ -113,6 +115,17 @@ def test_rights_of_a_turn_that_are_one_text_are_refused(field: str) -> None:
 def test_facts_that_are_one_text_are_refused(field: str) -> None:
     with pytest.raises(TypeError, match=f"{field} is the text"):
         AgentState(**{field: "plan_confirmed"})
+
+
+@pytest.mark.parametrize("kind", [list, set, iter])
+@pytest.mark.parametrize("field", ["auth", "tool_outputs", "milestones"])
+def test_facts_may_be_any_collection(kind: Callable[[list[str]], Any], field: str) -> None:
+    assert getattr(AgentState(**{field: kind(["mail", "plan"])}), field) == frozenset({"mail", "plan"})
+
+
+@pytest.mark.parametrize("kind", [list, set, iter])
+def test_scopes_may_be_any_collection(kind: Callable[[list[str]], Any]) -> None:
+    assert Turn.ask("x", scopes=kind(["mail"])).scopes == frozenset({"mail"})
 
 
 def test_patterns_of_tools_may_be_a_list() -> None:

@@ -192,11 +192,17 @@ class Message:
         return "\n".join(part.text for part in self.parts if part.kind == "text" and part.text)
 
 
-def _refuse_texts(**given: object) -> None:
-    """Raises TypeError for a text where a collection is meant: it contains its letters, and parts of other names."""
-    for name, value in given.items():
+def _collect(owner: object, kind: type[frozenset[str] | tuple[str, ...]], *names: str) -> None:
+    """Keep what the owner was given under these names as this kind of collection: it is read more than once.
+
+    Raises TypeError for a text, which contains its letters, and parts of other names.
+    """
+    for name in names:
+        value = getattr(owner, name)
         if isinstance(value, str):
             raise TypeError(f"{name} is the text {value!r}. Give a collection of texts, such as [{value!r}].")
+        if value is not None and not isinstance(value, kind):
+            object.__setattr__(owner, name, kind(value))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,7 +218,7 @@ class AgentState:
     milestones: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        _refuse_texts(auth=self.auth, tool_outputs=self.tool_outputs, milestones=self.milestones)
+        _collect(self, frozenset, "auth", "tool_outputs", "milestones")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -280,9 +286,8 @@ class Turn:
     habits: str = ""
 
     def __post_init__(self) -> None:
-        _refuse_texts(scopes=self.scopes, only=self.only)
-        if self.only is not None and not isinstance(self.only, tuple):
-            object.__setattr__(self, "only", tuple(self.only))
+        _collect(self, frozenset, "scopes")
+        _collect(self, tuple, "only")
 
     @classmethod
     def ask(cls, text: str, **fields: Any) -> Turn:

@@ -198,6 +198,16 @@ async def test_nothing_is_found_that_the_caller_may_not_use(board: Board) -> Non
     assert all(name.startswith("get_") for name in {*selection.names, *selection.left_out, *answer.names})
 
 
+async def test_patterns_that_can_be_read_once_hold_for_the_searches_of_their_turn_too(board: Board) -> None:
+    found = []
+    for kind in (tuple, iter):
+        selector = ToolSelector(board, fields=lambda rights, kind=kind: {"only": kind(rights)}).reading(read)
+        selection = await selector.select(tools(*NAMES), ASK, ["*"])
+        found.append((await selector.search(selection, "delete a playlist")).names)
+
+    assert found[0] == found[1] != ()
+
+
 async def test_a_precondition_is_not_fulfilled_by_a_call_that_failed() -> None:
     rules = [{"tools": "*/archive_*", "requires": ["has_prior_tool_output:get_"]}]
     with Board(profile="keyword", rules=rules) as board:

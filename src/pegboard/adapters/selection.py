@@ -223,7 +223,7 @@ class ToolSelector:
             ranked=tuple(each.tool.name for each in decision.candidates if each.score > 0),
             left_out=allowed - names if self._way_back else frozenset(),
             board=asked.board,
-            fields={**asked.fields, "state": asked.turn.state},
+            fields={name: getattr(asked.turn, name) for name in (*asked.fields, "state")},
         )
 
 
