@@ -617,17 +617,20 @@ def test_what_the_caller_may_not_use_is_not_widened_to(board_with: Callable[...,
     assert "loan" in names(board.route_now(TIDE, refused=["loan"] * 5, scopes=frozenset({"reader"})))
 
 
+@pytest.mark.parametrize("given", [{"provider": "openai"}, "openai"])
 @pytest.mark.parametrize("part", ["encoder", "store", "events"])
-def test_a_part_that_cannot_be_one_is_an_error_that_says_what_can(part: str) -> None:
-    with pytest.raises(ConfigError, match=f"{part} is dict without a method .* Give an object") as raised:
-        Board(**{part: {"provider": "openai"}})
+def test_a_part_that_cannot_be_one_is_an_error_that_says_what_can(part: str, given: object) -> None:
+    said = rf"{part} is {type(given).__name__} without '\w+'\. Give an object"
+    with pytest.raises(ConfigError, match=said) as raised:
+        Board(**{part: given})
 
     assert ("config={'encoder': …}" in str(raised.value)) == (part == "encoder")
 
 
-def test_a_gate_that_there_is_not_is_an_error() -> None:
-    with pytest.raises(ConfigError, match=r"There is no gate 'activ'\. Give active or reachable, or a function\."):
-        Board(gate="activ")  # type: ignore[arg-type]
+@pytest.mark.parametrize("gate", ["activ", None, 7])
+def test_a_gate_that_there_is_not_is_an_error(gate: Any) -> None:
+    with pytest.raises(ConfigError, match=rf"There is no gate {gate!r}\. Give active or reachable, or a function\."):
+        Board(gate=gate)
 
 
 @pytest.mark.parametrize(("said", "passes"), [({}, True), ({"scopes": frozenset()}, False)], ids=["nothing", "none"])

@@ -85,7 +85,7 @@ class Board(ClosedAtTheEnd):
         given = given_tools(tools)
         self._settings = settings_of(config, url, options)
         items = item_search(self._settings.items, given_items(skills, agents, prompts, resources), most, budgets)
-        if isinstance(gate, str) and gate not in GATES:
+        if not callable(gate) and gate not in GATES:
             raise ConfigError(f"There is no gate {gate!r}.", remedy=f"Give {' or '.join(GATES)}, or a function.")
         self._gate = gate
         self._admit = partial(check_available, gate=gate) if isinstance(gate, str) else gate

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -26,8 +26,12 @@ BESIDE = OF_CLIENTS | {"servers", "pegboard", "$schema"}
 """Keys of a file that are no options of its own."""
 
 
-METHODS = {"encoder": "encode", "store": "load", "events": "emit"}
-"""A method of each part that can be replaced."""
+MEMBERS: Mapping[str, Sequence[str]] = {
+    "encoder": ("encode", "provider", "model"),
+    "store": ("load", "save", "forget"),
+    "events": ("emit",),
+}
+"""What each part that can be replaced must have."""
 
 
 Config = Settings | str | Path | Mapping[str, Any] | None
@@ -55,10 +59,11 @@ def settings_of(config: Config, url: str | None, options: Mapping[str, Any]) -> 
 def check_parts(**parts: object) -> None:
     """Raises ConfigError for a part that cannot be one, such as the options of the configuration of that name."""
     for name, part in parts.items():
-        if part is not None and not hasattr(part, METHODS[name]):
+        missing = [each for each in MEMBERS[name] if not hasattr(part, each)]
+        if part is not None and missing:
             options = f" Options go into config={{{name!r}: …}}." if name in Settings.model_fields else ""
             raise ConfigError(
-                f"{name} is {type(part).__name__} without a method {METHODS[name]!r}.",
+                f"{name} is {type(part).__name__} without {missing[0]!r}.",
                 remedy=f"Give an object as pegboard.protocols has it.{options}",
             )
 
