@@ -124,7 +124,6 @@ def test_no_configuration_at_all_is_a_warning(run_json: RunJson) -> None:
     assert by_name(report)["configuration"]["status"] == "warn"
 
 
-@pytest.mark.usefixtures("healthy_encoder")
 def test_a_variable_that_cannot_be_used_is_found(run_json: RunJson, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PEGBOARD_K", "many")
     checks = run_json("doctor", code=1)["checks"]
@@ -134,6 +133,7 @@ def test_a_variable_that_cannot_be_used_is_found(run_json: RunJson, monkeypatch:
     ]
 
 
+@pytest.mark.usefixtures("healthy_encoder")
 def test_a_client_that_starts_pegboard_is_in_order(run_json: RunJson, machine: Path) -> None:
     file = machine / "client.json"
     file.write_text('{"mcpServers": {"pegboard": {"command": "pegboard", "args": ["mcp"]}}}')
