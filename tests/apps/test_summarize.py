@@ -269,8 +269,15 @@ def test_a_link_stays_a_link_and_a_device_a_device(run_json: RunJson, tools: Pat
     os.close(reader)
 
 
-def test_a_folder_that_does_not_exist_is_found_out_before_the_work(run: Run, tools: Path) -> None:
-    result = run("summarize", "--catalog", tools, "--out", "nowhere/summaries.jsonl")
+@pytest.mark.parametrize("is_link", [False, True])
+def test_a_folder_that_does_not_exist_is_found_out_before_the_work(
+    run: Run, tools: Path, machine: Path, is_link: bool
+) -> None:
+    out = machine / "nowhere" / "summaries.jsonl"
+    if is_link:
+        out = machine / "link.jsonl"
+        out.symlink_to(machine / "nowhere" / "summaries.jsonl")
+    result = run("summarize", "--catalog", tools, "--out", out)
 
     assert result.exit_code == 2
     assert "its folder does not exist. Name another file with --out." in result.stderr

@@ -187,9 +187,9 @@ async def _loaded(configured: Configured, asked: SummarizeOptions, labelled: tup
 
 
 def _known(asked: SummarizeOptions) -> dict[ToolId, Summary]:
-    """The summaries already in the file, none in a device. Since it is rewritten, it must be readable and its folder
-    must exist."""
-    if not asked.out.parent.is_dir():
+    """The summaries already in the file, none in a device. Since it is rewritten, it must be readable and its folder,
+    or that of a link's target, must exist."""
+    if not asked.out.resolve().parent.is_dir():
         raise unwritable(asked.out, "its folder does not exist")
     if asked.out.is_dir():
         raise unwritable(asked.out, "it is a folder")
