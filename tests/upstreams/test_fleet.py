@@ -198,7 +198,19 @@ async def test_no_secret_of_a_server_stands_in_the_reason_it_failed(fleet_of: Ma
 
 @pytest.mark.requirement("M30")
 @pytest.mark.parametrize(
-    "secret", ["s3cr3t|k^y", "s3cr3t key", "s3cr3t<k>", "s3cr3t-κλειδί", 's3cr3t"key', "s3cr3t\\'key"]
+    "secret",
+    [
+        "s3cr3t|k^y",
+        "s3cr3t key",
+        "s3cr3t<k>",
+        "s3cr3t-κλειδί",
+        "s3cr3tκλειδί",
+        's3cr3t"key',
+        "s3cr3t\\'key",
+        "\\s3cr3t\\",
+        "-s3cr3t",
+        "\ns3cr3t\nkey+\r\n",
+    ],
 )
 def test_a_secret_is_known_as_urls_and_quotes_write_it(secret: str) -> None:
     spec = ServerSpec(name="leaky", url=f"https://leaky.example/sse?api={quote(secret)}", headers={"X-Key": secret})
@@ -206,6 +218,15 @@ def test_a_secret_is_known_as_urls_and_quotes_write_it(secret: str) -> None:
 
     for text in (quote(secret), quote(secret, safe=""), repr(f'"{secret}'), json.dumps(secret)):
         assert redacted(f"no {text} here").count("s3cr3t") == 0, text
+
+
+@pytest.mark.parametrize("secret", ["/srv/da-ta", "\\srv\\da-ta"])
+@pytest.mark.parametrize("run", ["\\", "%5C"])
+def test_a_long_run_of_backslashes_is_searched_for_a_secret_once(secret: str, run: str) -> None:
+    """Once from each of them would take hours."""
+    said = run * 300_000 + "srv da ta"
+
+    assert Redactor(ServerSpec(name="x", command="c", env={"P": secret}), {})(said) == said
 
 
 @pytest.mark.requirement("M30")

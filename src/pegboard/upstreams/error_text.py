@@ -27,6 +27,9 @@ from pegboard.upstreams.line_reader import UNPARSED, Size
 WHY_CHARACTERS = 200
 NAME = re.compile(r"\b[A-Z][A-Z0-9_]{2,63}\b")
 MOST_NAMED = 5
+ALNUM = re.compile("[A-Za-z0-9]+")
+"""What no notation writes otherwise."""
+NAMED_ESCAPES: Mapping[str, str] = {"\n": "n", "\r": "r", "\t": "t"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +48,14 @@ class Redactor:
         read = {secret for secret in found if len(secret) >= SECRET_LENGTH}
         for secret in sorted(self.spec.secrets(self.environment) | read, key=len, reverse=True):
             text = text.replace(secret, "***")
-            if ("%" in text or "\\" in text) and not secret.isalnum():
+            if ("%" in text or "\\" in text) and _may_be_spelled(secret, text):
                 text = re.sub(_spelled(secret), "***", text)
         return text
+
+
+def _may_be_spelled(secret: str, text: str) -> bool:
+    """Whether to search the text for other spellings, which takes far longer than for the words of the secret."""
+    return ALNUM.fullmatch(secret) is None and all(word in text for word in ALNUM.findall(secret))
 
 
 def _spelled(secret: str) -> str:
@@ -56,15 +64,24 @@ def _spelled(secret: str) -> str:
     >>> re.sub(_spelled("a<b'c"), "***", r"?key=a%3Cb'c 'a<b\\'c'")
     "?key=*** '***'"
     """
-    return "".join(map(_spelled_part, re.findall(r"\\+|.", secret, re.DOTALL)))
+    parts = re.findall(r"\\+|.", secret, re.DOTALL)
+    return _begin(parts[0]) + "".join(map(_spelled_part, parts))
+
+
+def _begin(part: str) -> str:
+    """What a match begins with: a run of backslashes is searched once, not again from each of them."""
+    if part.startswith("\\"):
+        return r"(?<!\\)(?<!%5[Cc])"
+    return "" if ALNUM.match(part) else r"(?<!\\)"
 
 
 def _spelled_part(part: str) -> str:
     if part.startswith("\\"):
         return r"(?:\\|(?i:%5C))++"
-    if part.isascii() and part.isalnum():
+    if ALNUM.match(part):
         return part
-    return rf"\\*+(?:{re.escape(part)}|(?i:{quote(part, safe='', errors='replace')}|u{ord(part):04x}))"
+    named = rf"|(?<=\\){NAMED_ESCAPES[part]}" if part in NAMED_ESCAPES else ""
+    return rf"\\*+(?:{re.escape(part)}|(?i:{quote(part, safe='', errors='replace')}|u{ord(part):04x}){named})"
 
 
 def missing_variables(spec: ServerSpec, environment: Mapping[str, str], words: str) -> str:
