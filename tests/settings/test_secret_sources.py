@@ -125,6 +125,21 @@ def test_what_editors_and_shells_put_around_a_token_is_not_sent(tmp_path: Path, 
 
 
 @pytest.mark.requirement("M30")
+def test_a_secret_is_known_as_it_is_sent(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("hushhush \n\n of two lines\n")
+    reader = SecretReader()
+    reader.read("Server 'notes'", "file", "token", str(tmp_path))
+
+    assert reader.values == {
+        "hushhush \n\n of two lines",
+        "hushhush ",
+        "hushhush",
+        " of two lines",
+        "of two lines",
+    }
+
+
+@pytest.mark.requirement("M30")
 @pytest.mark.parametrize("value", ["q7\\q7\nq7'q7", "q7\0q7", "q7üq7", "\ufeffq7"])
 def test_a_header_that_cannot_be_sent_is_named_and_its_value_is_not(value: str) -> None:
     made = ServerSpec(name="notes", url="https://a.example", headers={"X-Key": "${KEY}", "Y": "${file:hüsh}"})

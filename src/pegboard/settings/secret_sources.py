@@ -49,7 +49,8 @@ class SecretReader:
             "cmd": self._command,
         }
         value = readers[kind](owner, name.strip(), folder)
-        self.values |= {value, *value.splitlines()}
+        lines = [value, *value.splitlines()]
+        self.values |= {*lines, *map(str.strip, lines)} - {""}  # a header is sent without the blanks around it
         return value
 
     def _keyring(self, owner: str, name: str, _folder: str) -> str:
