@@ -7,7 +7,7 @@ import errno
 import gc
 import threading
 import weakref
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 
 import httpx2
@@ -70,6 +70,11 @@ async def begun(auth: BearerAuth) -> tuple[Flow, httpx2.Request]:
 async def answered(flow: Flow, response: httpx2.Response) -> None:
     with pytest.raises(StopAsyncIteration):
         await flow.asend(response)
+
+
+def answering(answer: httpx2.Response) -> Callable[..., httpx2.AsyncClient]:
+    """In place of `guarded_client`, for an authorization server that always answers so."""
+    return lambda *_of, **_options: httpx2.AsyncClient(transport=httpx2.MockTransport(lambda request: answer))
 
 
 @pytest.mark.parametrize("given_up", [False, True], ids=["both wait", "the first gives up"])
@@ -216,13 +221,17 @@ async def test_a_token_that_cannot_be_renewed_is_tried_again_until_its_end(
     ("answer", "ends"),
     [
         (httpx2.Response(400, json={"error": "invalid_grant"}), True),
+        (httpx2.Response(400, html='{"error": "invalid_grant"}'), True),
         (httpx2.Response(401, text=""), True),
+        (httpx2.Response(401, json=["invalid_grant"]), True),
         (httpx2.Response(200, json={"error": "bad_refresh_token", "error_description": "…"}), True),
         (httpx2.Response(200, json={"ok": False, "error": "invalid_refresh_token"}), True),
         (httpx2.Response(200, json={"ok": False, "error": "ratelimited"}), False),
+        (httpx2.Response(200, json={"error": "client request timed out"}), False),
         (httpx2.Response(400, json={"error": "temporarily_unavailable"}), False),
         (httpx2.Response(400, html="<h1>Bad request</h1>"), False),
         (httpx2.Response(401, html="<h1>Sign in to the proxy</h1>"), False),
+        (httpx2.Response(400, content=b"<p>", headers={"Content-Type": "Text/HTML"}), False),
         (httpx2.Response(503, json={"error": "invalid_grant"}), False),
     ],
 )
@@ -234,15 +243,24 @@ async def test_a_sign_in_ends_where_the_authorization_server_says_so_and_not_whe
     answer: httpx2.Response,
     ends: bool,
 ) -> None:
-    def client(*_of: object, **_options: object) -> httpx2.AsyncClient:
-        return httpx2.AsyncClient(transport=httpx2.MockTransport(lambda request: answer))
-
-    monkeypatch.setattr(token_requests, "guarded_client", client)
+    monkeypatch.setattr(token_requests, "guarded_client", answering(answer))
     clock.advance(LIFETIME - 1)
     _, request = await begun(auth)
 
     assert request.headers.get("Authorization") == (None if ends else "Bearer A1")
     assert store.all()[0].ended is ends
+
+
+async def test_tokens_are_taken_whatever_error_stands_beside_them(
+    auth: BearerAuth, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tokens before may hold no longer."""
+    tokens = {"access_token": "A2", "token_type": "Bearer", "refresh_token": "R2", "error": "grant"}
+    monkeypatch.setattr(token_requests, "guarded_client", answering(httpx2.Response(200, json=tokens)))
+    clock.advance(LIFETIME - 1)
+    _, request = await begun(auth)
+
+    assert request.headers["Authorization"] == "Bearer A2"
 
 
 async def test_what_a_server_wanted_is_kept_by_a_renewal_that_knows_nothing_of_it(

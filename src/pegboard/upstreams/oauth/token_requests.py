@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from contextlib import suppress
+from typing import Any
 from urllib.parse import quote
 
 import httpx2
@@ -20,8 +22,8 @@ OK = 200
 REFUSALS = (400, 401)
 PASSING = frozenset({"temporarily_unavailable", "server_error", "slow_down"})
 """Errors of a token endpoint that say nothing about the refresh token."""
-ENDED = re.compile("grant|refresh_token|client")
-"""In errors that say that nothing can be renewed, of servers that answer them with status 200: `bad_refresh_token` of
+ENDED = re.compile(r"\w*(grant|refresh_token|client)\w*")
+"""Error codes that say that nothing can be renewed, of servers that answer them with status 200: `bad_refresh_token` of
 GitHub, `invalid_refresh_token` of Slack."""
 
 
@@ -77,20 +79,23 @@ async def _renewed_tokens(provider: OAuthClientProvider, response: httpx2.Respon
 
 
 def _is_refused(response: httpx2.Response) -> bool:
-    """Whether the authorization server does not renew the tokens. A page is that of a proxy before it."""
-    error = _error_of(response)
+    """Whether the authorization server does not renew the tokens. A page without an error code (RFC 6749, 5.2) is that
+    of a proxy before it, and tokens are no refusal, whatever stands beside them."""
+    answer = _answer(response)
+    error = str(answer.get("error") or "")
     if response.status_code == OK:
-        return ENDED.search(error) is not None
-    is_page = response.headers.get("content-type", "").startswith("text/html")
+        return ENDED.fullmatch(error) is not None and not answer.get("access_token")
+    is_page = not error and response.headers.get("content-type", "").lower().startswith("text/html")
     return response.status_code in REFUSALS and error not in PASSING and not is_page
 
 
-def _error_of(response: httpx2.Response) -> str:
-    """The error code of a token endpoint (RFC 6749, 5.2); empty if there is none."""
+def _answer(response: httpx2.Response) -> Mapping[str, Any]:
+    """The object that a token endpoint answers with; empty if it is none."""
     try:
-        return str(response.json().get("error") or "")
-    except (ValueError, AttributeError):
-        return ""
+        answer = response.json()
+    except ValueError:
+        return {}
+    return answer if isinstance(answer, Mapping) else {}
 
 
 async def revoke(credentials: OAuthCredentials, *, private: bool = False) -> bool:
