@@ -106,6 +106,17 @@ def test_a_name_is_written_so_that_it_is_read_back(syntax: Any, name: str) -> No
     assert syntax.parse(syntax.changed(made, ("s",), [name], [syntax.source(text, ("s",), "a")])) == syntax.parse(text)
 
 
+def test_a_number_in_yaml_is_a_text_where_it_would_be_written_in_another_way() -> None:
+    texts = ["22:22", "3.10", "0755", "1_000", "0x1F", "+5", "1:30.5"]
+    numbers = ["8080", "0", "-1", "0.5", "-1.5", "1.0"]
+
+    assert YAML.parse(f"[{', '.join(texts)}]") == texts
+    assert [(type(each), each) for each in YAML.parse(f"[{', '.join(numbers)}]")] == [
+        *((int, each) for each in (8080, 0, -1)),
+        *((float, each) for each in (0.5, -1.5, 1.0)),
+    ]
+
+
 @pytest.mark.parametrize("ending", ["\n", "\r\n"])
 def test_blocks_of_yaml_go_with_their_texts_of_several_lines(ending: str) -> None:
     text = "s:\n  a:\n    t: |\n      one\n\n      two\n\n  # of b\n  b: {c: 1}\n  c:\n  - 1\n  - 2\nrest: 1\n"

@@ -12,6 +12,7 @@ from pegboard.settings.documents.splices import line_end, line_start, spliced
 
 WORD = re.compile(r"'(?!<)[^'\s]{2,}'")
 """Quoted from a file, and no kind of token (`'<block end>'`) or single mark."""
+NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 NAME = "name"
 """The field by which an item of a list is known."""
 
@@ -23,7 +24,7 @@ class YamlMembers:
 
     def parse(self, text: str) -> Any:
         try:
-            return yaml.safe_load(text)
+            return yaml.load(text, Loader=_Loader)  # noqa: S506  # a safe one
         except yaml.MarkedYAMLError as error:
             raise ValueError(_what(error)) from None
         except yaml.YAMLError as error:
@@ -47,6 +48,17 @@ class YamlMembers:
         edits = [(start, end, "") for name, start, end in members if name in gone]
         first = members[0][1]
         return spliced(text, [*edits, (first, first, "".join(sources))])
+
+
+def _as_written(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> Any:
+    """A number, or its text if the number is written in another way: PyYAML reads YAML 1.1, where `22:22` is 1342 and
+    `0755` is 493; and `3.10` is no 3.1 among arguments."""
+    number = yaml.SafeLoader.yaml_constructors[node.tag](loader, node)
+    return number if str(number) == node.value else node.value
+
+
+class _Loader(yaml.SafeLoader):
+    yaml_constructors = yaml.SafeLoader.yaml_constructors | dict.fromkeys(NUMBERS, _as_written)
 
 
 def _what(error: yaml.MarkedYAMLError) -> str:
