@@ -149,6 +149,7 @@ def test_a_place_without_editable_members_is_an_error(syntax: Any, text: str) ->
         ("TOKEN: *hush-hush\n", "undefined alias '***' (at line 1, column 8)"),
         ("TOKEN: !hush-hush x\n", "tag '***' (at line 1, column 8)"),
         ("TOKEN: @hush-hush\n", "character '@'"),
+        ("env:\n\tTOKEN: hush-hush\n", r"character '\t' that cannot start any token (at line 2, column 1)"),
         ("TOKEN: hush-hush\x08\n", "special characters are not allowed"),
     ],
 )

@@ -10,8 +10,8 @@ import yaml
 
 from pegboard.settings.documents.splices import line_end, line_start, spliced
 
-WORD = re.compile(r"'(?!<)[^'\s]{2,}'")
-"""Quoted from a file, and no kind of token (`'<block end>'`) or single mark."""
+WORD = re.compile(r"'(?!<|\\(?:.|x\w\w|u\w{4})')[^'\s]{2,}'")
+"""Quoted from a file, and no kind of token (`'<block end>'`) or single mark, such as a tab (`'\\t'`)."""
 NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 NAME = "name"
 """The field by which an item of a list is known."""
