@@ -341,6 +341,24 @@ async def test_tokens_that_could_not_be_read_are_read_later(
     assert caplog.text.count("KeyringLocked") == 1
 
 
+async def test_a_prompt_that_was_open_for_long_is_not_shown_again_at_once(
+    auth: BearerAuth, store: CredentialStore, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def dismissed(key: CredentialKey) -> None:
+        asked.append(key)
+        clock.advance(bearer_auth.RETRY_SECONDS + 10)
+        raise PegboardError("The keychain cannot be read (KeyringLocked).")
+
+    monkeypatch.setattr(store, "read", dismissed)
+    await begun(auth)
+    clock.advance(bearer_auth.LOOK_SECONDS)
+    await begun(auth)
+
+    assert len(asked) == 1
+
+
 async def test_a_lock_that_cannot_be_written_ends_no_request_while_the_token_holds(
     auth: BearerAuth, store: CredentialStore, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

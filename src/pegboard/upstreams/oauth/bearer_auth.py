@@ -238,8 +238,8 @@ class BearerAuth(httpx2.Auth):
                 self._look = None
 
     async def _load_alone(self) -> None:
-        stamp, now = await asyncio.to_thread(self._store.stamp, self._key), self._clock.monotonic()
-        again = self._unread is not None and now - self._unread >= RETRY_SECONDS  # a keychain may be unlocked by now
+        stamp, unread = await asyncio.to_thread(self._store.stamp, self._key), self._unread
+        again = unread is not None and self._clock.monotonic() - unread >= RETRY_SECONDS  # a keychain may be unlocked
         if stamp == self._stamp and not again:
             return
         try:
@@ -247,7 +247,7 @@ class BearerAuth(httpx2.Auth):
         except (PegboardError, OSError) as error:
             if self._unread is None:
                 LOGGER.warning("Server %s: %s", self._key.server, error)
-            found, self._unread = None, now
+            found, self._unread = None, self._clock.monotonic()  # after its prompt, which may have been open for long
         self._credentials, self._stamp, self._failed, self._unproven = found, stamp, None, None
         self._note_secrets()
 
