@@ -217,6 +217,22 @@ async def test_a_token_that_cannot_be_renewed_is_tried_again_until_its_end(
     assert store.all()[0].ended
 
 
+async def test_a_token_that_cannot_be_renewed_costs_no_reads_before_its_end(
+    auth: BearerAuth, store: CredentialStore, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = credentials(1, clock)
+    store.write(first.model_copy(update={"tokens": first.tokens.model_copy(update={"refresh_token": None})}))
+    await begun(auth)
+    reads: list[CredentialKey] = []
+    monkeypatch.setattr(store, "read", reads.append)
+
+    clock.advance(LIFETIME - 1)
+    _, request = await begun(auth)
+
+    assert request.headers["Authorization"] == "Bearer A1"
+    assert not reads
+
+
 @pytest.mark.parametrize(
     ("answer", "ends"),
     [

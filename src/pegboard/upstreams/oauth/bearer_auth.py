@@ -322,6 +322,9 @@ class BearerAuth(httpx2.Auth):
         return self._failed is not None and self._clock.monotonic() - self._failed < RETRY_SECONDS
 
     def _ends_soon(self, credentials: OAuthCredentials) -> bool:
+        """Whether it is time to renew them, which for those that cannot be renewed is their end."""
+        if credentials.tokens.refresh_token is None and not self.signs_in_alone:
+            return self._is_over(credentials)
         ends = credentials.expires_at
         return ends is not None and self._clock.time() > ends - min(AHEAD, (ends - credentials.obtained_at) / 2)
 
