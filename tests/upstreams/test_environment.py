@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,10 +11,14 @@ from typing import Any
 import pytest
 from mcp.client.stdio import DEFAULT_INHERITED_ENV_VARS
 
+from pegboard.errors import ConfigError
 from pegboard.model import ToolId
 from pegboard.settings import Settings
 from pegboard.settings.server_spec import SAFE, ServerSpec
+from pegboard.testing import FakeClock
 from pegboard.upstreams import Fleet
+from pegboard.upstreams.connection import expanded_spec
+from pegboard.upstreams.fleet_options import FleetOptions
 from processes import until
 from upstream_specs import python, scripted
 
@@ -105,6 +111,18 @@ async def test_a_server_whose_secret_is_missing_says_so_and_the_others_start(
         found = {status.name: status for status in fleet.status()}
     assert "absent" in found["lost"].reason
     assert found["scripted"].available
+
+
+async def test_an_entry_that_is_wrong_anyway_runs_no_command(clock: FakeClock, tmp_path: Path) -> None:
+    ran = tmp_path / "ran"
+    words = shlex.join([sys.executable, "-c", f"open({str(ran)!r}, 'w').close(); print('token')"])
+    spec = ServerSpec(name="wrong", command="x", env={"A": f"${{cmd:{words}}}", "B": "${UNSET}"})
+    options = FleetOptions(connect_timeout=60, call_timeout=60, clock=clock, environment={})
+
+    with pytest.raises(ConfigError, match="UNSET"):
+        await expanded_spec(spec, options)
+
+    assert not ran.exists()
 
 
 @pytest.mark.parametrize("field", ["env", "envFile"])

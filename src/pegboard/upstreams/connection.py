@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -404,7 +404,13 @@ async def expanded_spec(spec: ServerSpec, conditions: FleetOptions, values: set[
     if not spec.references:
         return spec.expanded(conditions.environment)
     secrets = SecretReader(conditions.environment, values=set() if values is None else values)
-    return await asyncio.to_thread(spec.expanded, conditions.environment, secrets)
+    return await asyncio.to_thread(_with_secrets, spec, conditions.environment, secrets)
+
+
+def _with_secrets(spec: ServerSpec, environment: Mapping[str, str], secrets: SecretReader) -> ServerSpec:
+    """An entry that is wrong anyway runs no command, and asks no keyring, each time that it is tried again."""
+    spec.expanded(environment)
+    return spec.expanded(environment, secrets)
 
 
 def mode_of(protocol: str) -> str:
