@@ -57,7 +57,7 @@ def _as_written(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> Any:
     return number if str(number) == node.value else node.value
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML has no types
     yaml_constructors = yaml.SafeLoader.yaml_constructors | dict.fromkeys(NUMBERS, _as_written)
 
 
