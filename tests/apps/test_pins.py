@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -219,3 +220,43 @@ def test_all_of_a_server_is_approved_at_once(run_json: RunJson, run: Run, state:
     assert [(pin["server"], pin["tool"]) for pin in approved["approved"]] == [MERGE]
     assert pins(state)[PAGE].changed
     assert "--all-of SERVER" in run("pins", "approve").stderr
+
+
+def last_line(shown: str) -> list[str]:
+    """The words of the command in the last line of `pegboard pins diff`, without the program's name."""
+    return shlex.split(shown.splitlines()[-1].partition("pegboard ")[2])
+
+
+def test_the_last_line_of_a_diff_approves_exactly_what_was_shown(run: Run, worded: Path) -> None:
+    command = last_line(run("pins", "diff", "github/*").stdout)
+
+    assert command[:4] == ["pins", "approve", "github/*", "--seen"]
+    assert "Approved: github/merge" in run(*command).stdout
+    assert "Nothing to approve" in run(*command).stdout, "when it is given again"
+
+
+def test_the_last_line_of_a_diff_names_its_configuration(run: Run, worded: Path, tmp_path: Path) -> None:
+    own = tmp_path / "own one.toml"
+    own.write_text("")
+
+    assert last_line(run("pins", "diff", "--config", own).stdout)[-2:] == ["--config", str(own)]
+
+
+def test_what_has_changed_since_it_was_shown_is_not_approved(run: Run, run_json: RunJson, worded: Path) -> None:
+    shown = run_json("pins", "diff", "github/*")["seen"]
+    store = SqlitePins(worded)
+    asyncio.run(store.put({MERGE: Fingerprint("c" * 64)}))
+    store.close()
+    error = run_json("pins", "approve", "github/*", "--seen", shown, code=1)
+
+    assert "nothing was approved" in error["message"]
+    assert "pegboard pins diff 'github/*'" in error["remedy"]
+    assert all(pin.changed for tool, pin in pins(worded).items() if tool != FORK)
+
+
+def test_a_hash_is_for_the_tools_that_were_shown_with_it_and_no_others(run_json: RunJson, state: Path) -> None:
+    shown = run_json("pins", "diff", "github/*")["seen"]
+    run_json("pins", "approve", "*", "--seen", shown, code=1)
+
+    assert pins(state)[PAGE].changed
+    assert pins(state)[MERGE].changed

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import glob
+import hashlib
 import json
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any
@@ -38,7 +40,7 @@ EXAMPLES = examples(
     "pegboard pins approve github/create_issue github/merge_pull_request 'jira/*'",
 )
 DIFF_EXAMPLES = examples(
-    "What has changed in the tools of a server, and in its own texts",
+    "What has changed in the tools of a server, and in its own texts; the last line approves exactly that",
     "pegboard pins diff 'github/*'",
 )
 APPROVE_EXAMPLES = examples(
@@ -126,14 +128,21 @@ def diff(
 ) -> None:
     """Show each change of definitions since they were approved, and the scanner's findings.
 
-    `[-gone-]` and `{+new+}` mark words; invisible characters are shown as escapes.
+    `[-gone-]` and `{+new+}` mark words; invisible characters are shown as escapes. The last line is the command that
+    approves exactly what was shown.
     """
 
-    shown = asyncio.run(_on_store(config or [], lambda store: _differing(store, patterns or ["*"])))
+    named = patterns or ["*"]
+    shown = asyncio.run(_on_store(config or [], lambda store: _differing(store, named)))
+    seen = seen_hash({each.tool: each.pin for each in shown})
     if as_json:
-        print_json({"changed": [payload(each) for each in shown]})
+        print_json({"changed": [payload(each) for each in shown], "seen": seen})
     else:
         show(shown)
+        if shown:
+            files = [word for file in config or () for word in ("--config", str(file))]
+            command = shlex.join(["pegboard", "pins", "approve", *named, "--seen", seen, *files])
+            stdout().print(plain(f"To approve exactly this: {command}"), soft_wrap=True)
 
 
 @app.command("approve", epilog=APPROVE_EXAMPLES)
@@ -143,20 +152,31 @@ def approve(
         list[str] | None,
         typer.Option("--all-of", metavar="SERVER", help="Every definition of this server, and its own texts."),
     ] = None,
+    seen: Annotated[
+        str | None,
+        typer.Option(
+            "--seen",
+            metavar="HASH",
+            help="Approve nothing if one has changed since `pegboard pins diff` of the same tools printed this hash.",
+        ),
+    ] = None,
     config: Configs = None,
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:
     """Approve the current definitions of these tools.
 
-    A gateway that holds them back lists them again within ten seconds. A definition that an operator has rejected on
-    the dashboard stays held back, and is named: that is lifted there.
+    `pegboard pins diff` shows them, and prints the command that approves exactly what it has shown. A gateway that
+    holds them back lists them again within ten seconds. A definition that an operator has rejected on the dashboard
+    stays held back, and is named: that is lifted there.
     """
 
     chosen = [*(patterns or ()), *(f"{glob.escape(server)}/*" for server in all_of or ())]
     if not chosen:
         raise ConfigError("Nothing to approve was named.", remedy="Give patterns on server/name, or --all-of SERVER.")
-    approved, rejected = asyncio.run(_on_state(config or [], lambda settings, state: _approve(settings, state, chosen)))
+    approved, rejected = asyncio.run(
+        _on_state(config or [], lambda settings, state: _approve(settings, state, chosen, seen))
+    )
     if as_json:
         print_json({"approved": _rows(approved), "rejected": [str(tool) for tool in rejected]})
     else:
@@ -169,15 +189,20 @@ def approve(
 
 
 async def _approve(
-    settings: Settings, state: State, patterns: Sequence[str]
+    settings: Settings, state: State, patterns: Sequence[str], seen: str | None
 ) -> tuple[Mapping[ToolId, Pin], Sequence[ToolId]]:
     """Approve exactly the definitions that were read here, whatever is seen meanwhile; those, and of them the ones that
-    an operator has rejected."""
+    an operator has rejected. Raises PegboardError if they are not those that were ``seen``."""
     from pegboard.clock import SYSTEM_CLOCK
     from pegboard.trust.switches import Switches
 
     store = state.pins
     chosen = await _chosen(store, patterns)
+    if chosen and seen is not None and seen != seen_hash(chosen):
+        raise PegboardError(
+            f"These definitions are not the ones with the hash {seen!r}: nothing was approved.",
+            remedy=f"Look at them again: `{shlex.join(['pegboard', 'pins', 'diff', *patterns])}`.",
+        )
     await store.approve(for_every_user({tool: pin.seen for tool, pin in chosen.items()}, await _known(store)))
     switches = Switches(state.archive, SYSTEM_CLOCK, changed=lambda: None)
     await switches.read()
@@ -187,6 +212,12 @@ async def _approve(
         if any(switches.is_rejected(each, pin.seen) for each in (tool, of_every_user(tool, settings.servers)))
     ]
     return dict(sorted((await store.get(sorted(chosen))).items())), rejected
+
+
+def seen_hash(changed: Mapping[ToolId, Pin]) -> str:
+    """SHA-256 over definitions that are not the approved ones: another one of them, or another text, changes it."""
+    rows = [[*tool, pin.seen] for tool, pin in sorted(changed.items())]
+    return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
 
 
 async def _differing(store: Pins, patterns: Sequence[str]) -> list[PinDiff]:
