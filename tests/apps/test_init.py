@@ -372,6 +372,24 @@ def test_an_entry_whose_options_leave_its_servers_as_they_are_is_ours(run: Run, 
     assert servers(path) == {"own": own}
 
 
+@pytest.mark.parametrize("content", ["{", b"\xff\xfe", '{"mcpServers": []}'])
+@pytest.mark.parametrize("broken", ["claude_desktop_config.json", "claude_desktop_config.json.before-pegboard"])
+def test_undo_restores_the_others_where_one_file_cannot_be_read_and_names_it(
+    run: Run, run_json: RunJson, put: Put, content: str | bytes, broken: str
+) -> None:
+    put(DESKTOP, a={"command": "a"})
+    other = put(CURSOR, b={"command": "b"})
+    run("init", "--write")
+    path = put(DESKTOP.replace("claude_desktop_config.json", broken), content)
+    report = run_json("init", "--undo", code=1)
+
+    assert servers(other) == {"b": {"command": "b"}}
+    assert [each["client"] for each in report["undone"]] == ["cursor"]
+    (failure,) = report["failed"]
+    assert str(path).removesuffix(BACKUP) in failure
+    assert failure in run("init", "--undo").stdout
+
+
 def test_undo_keeps_an_entry_of_pegboard_that_was_there_before_init(run: Run, run_json: RunJson, put: Put) -> None:
     own = {"command": "pegboard", "args": ["mcp", "--config", str(own_file())]}
     path = put(CURSOR, own=own, a={"command": "a"})

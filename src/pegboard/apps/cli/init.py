@@ -73,6 +73,8 @@ def init(
         show_undone(made)
     else:
         show(made)
+    if undo and made["failed"]:
+        raise typer.Exit(1)
 
 
 def _init(names: Sequence[str], to: Path | None, *, write: bool) -> dict[str, Any]:
@@ -151,10 +153,10 @@ def _undo(names: Sequence[str]) -> dict[str, Any]:
     from pegboard.apps.cli import restore
     from pegboard.apps.cli.atomic_files import file_changes
 
-    made, notes = restore.restorations(Path.home(), Path.cwd(), names)
+    made, notes, failures = restore.restorations(Path.home(), Path.cwd(), names)
     with file_changes() as changes:
         restore.put_back(made, changes)
-    return {"undone": [_restored(each) for each in made], "notes": notes}
+    return {"undone": [_restored(each) for each in made], "notes": notes, "failed": failures}
 
 
 def _restored(each: Restoration) -> dict[str, Any]:
@@ -217,9 +219,9 @@ def show_undone(made: Mapping[str, Any]) -> None:
         if each["superseded"]:
             say(f"  The client has another {_list(each['superseded'])} now; the old one is in the backup.")
         say(f"  Kept: {_list(each['backups'])}")
-    for note in made["notes"]:
+    for note in (*made["notes"], *made["failed"]):
         say(note)
-    say("pegboard.toml is unchanged." if made["undone"] else "There is nothing to undo.")
+    say("pegboard.toml is unchanged." if made["undone"] or made["failed"] else "There is nothing to undo.")
 
 
 def _list(names: Sequence[str]) -> str:

@@ -55,30 +55,37 @@ class _Part:
         return self.now.own - self.chain[0][1].own
 
 
-def restorations(home: Path, folder: Path, names: Sequence[str] = ()) -> tuple[list[Restoration], list[str]]:
-    """Restorations of all files that have a backup and Pegboard's entry, and notes on files that have only a backup.
-
-    Raises ConfigError if a file or a backup cannot be read; nothing is changed then.
-    """
+def restorations(home: Path, folder: Path, names: Sequence[str] = ()) -> tuple[list[Restoration], list[str], list[str]]:
+    """Restorations of all files that have a backup and Pegboard's entry, notes on files that have only a backup, and
+    what is wrong with those that cannot be restored because they, or their backups, cannot be read."""
     made: list[Restoration] = []
     notes: list[str] = []
+    failures: list[str] = []
     by_file: dict[Path, dict[tuple[str, ...], Client]] = {}
     paths: dict[Path, Path] = {}
     for client, path in rows(home, folder, names):
-        file = path.resolve() if path.exists() else path
+        try:
+            file = path.resolve() if path.exists() else path
+            has_backups = bool(backups(path))
+        except OSError as error:
+            failures.append(f"Not restored: cannot read {str(error.filename)!r}: {error.strerror}.")
+            continue
         by_file.setdefault(file, {}).setdefault(client.place, client)
-        if backups(path):
+        if has_backups:
             paths.setdefault(file, path)  # of links to one file, that beside which the backups are
     for file, path in paths.items():
         kept, of_path = list(backups(path).values()), list(by_file[file].values())
-        now = [each for each in _parts(of_path, path, folder) if each.own]
-        if not now:
-            notes.append(f"{path} has no entry of Pegboard and is left unchanged. Its backup is {kept[-1]}.")
-        elif is_read_only(path):
-            notes.append(f"{path} is read-only and is left unchanged. Make it writable, and undo again.")
-        else:
-            made.append(_restoration([_Part(now=each, chain=_chain(each, kept)) for each in now]))
-    return made, notes
+        try:
+            now = [each for each in _parts(of_path, path, folder) if each.own]
+            if not now:
+                notes.append(f"{path} has no entry of Pegboard and is left unchanged. Its backup is {kept[-1]}.")
+            elif is_read_only(path):
+                notes.append(f"{path} is read-only and is left unchanged. Make it writable, and undo again.")
+            else:
+                made.append(_restoration([_Part(now=each, chain=_chain(each, kept)) for each in now]))
+        except ConfigError as error:
+            failures.append(f"Not restored: {error}")
+    return made, notes, list(dict.fromkeys(failures))
 
 
 def _parts(of_path: Sequence[Client], path: Path, folder: Path) -> list[ClientFile]:
