@@ -401,6 +401,35 @@ def test_undo_keeps_an_entry_of_pegboard_that_was_there_before_init(run: Run, ru
     assert servers(path) == {"own": own, "a": {"command": "a"}}
 
 
+def test_what_was_undone_is_not_undone_again(run: Run, run_json: RunJson, put: Put) -> None:
+    """Pegboard's entry was there before `init` and stays, and the user deletes a server that came back."""
+    own = {"command": "pegboard", "args": ["mcp", "--config", str(own_file())]}
+    path = put(CURSOR, own=own, a={"command": "a"})
+    run("init", "--write")
+    path.write_text(json.dumps({"theme": "light", "mcpServers": {"own": own}}))
+    run("init", "--undo")
+    path.write_text(json.dumps({"mcpServers": {"own": own}}))
+
+    assert run("init", "--undo").stdout == "There is nothing to undo.\n"
+    assert servers(path) == {"own": own}
+
+
+def test_backups_of_every_undo_are_kept(run: Run, run_json: RunJson, put: Put) -> None:
+    path = put(CURSOR, a={"command": "a"})
+    path.chmod(0o640)
+    kept = []
+    for theme in ("light", "dark"):
+        run("init", "--write")
+        path.write_text(json.dumps({"theme": theme, "mcpServers": servers(path)}))
+        (undone,) = run_json("init", "--undo")["undone"]
+        kept += [Path(each) for each in undone["backups"]]
+
+    assert [each.name for each in kept] == ["mcp.json.undone-pegboard", "mcp.json.undone-pegboard-2"]
+    assert [json.loads(each.read_text()).get("theme") for each in kept] == [None, "light"]
+    assert {stat.S_IMODE(each.stat().st_mode) for each in kept} == {0o640}
+    assert [each for each in path.parent.iterdir() if BACKUP in each.name] == []
+
+
 def test_servers_of_several_moves_come_back_and_no_backup_is_overwritten(run: Run, put: Put) -> None:
     path = put(CURSOR, a={"command": "a"})
     run("init", "--write")

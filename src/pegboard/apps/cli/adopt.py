@@ -34,6 +34,8 @@ from pegboard.settings.client_import import (
 )
 
 BACKUP = ".before-pegboard"
+UNDONE = ".undone-pegboard"
+"""The end of a backup's name after it was undone, where it is kept."""
 HEADING = "# The MCP servers behind Pegboard. `pegboard doctor` checks them.\n\n"
 
 
@@ -203,9 +205,9 @@ def write(adoptions: Sequence[Adoption], changes: FileChanges) -> None:
         changes.write(path, text.encode(), before=old.encode(), mode=mode)
 
 
-def backups(path: Path) -> dict[int, Path]:
+def backups(path: Path, ending: str = BACKUP) -> dict[int, Path]:
     """The backups of a file by number, the oldest first."""
-    pattern = re.compile(re.escape(path.name + BACKUP) + r"(?:-(\d+))?")
+    pattern = re.compile(re.escape(path.name + ending) + r"(?:-(\d+))?")
     beside = path.parent.iterdir() if path.parent.is_dir() else ()
     found = {int(match.group(1) or 1): each for each in beside if (match := pattern.fullmatch(each.name))}
     return dict(sorted(found.items()))
@@ -213,5 +215,9 @@ def backups(path: Path) -> dict[int, Path]:
 
 def next_backup(path: Path) -> Path:
     """The path of the next backup."""
-    number = max(backups(path), default=0) + 1
-    return path.with_name(path.name + BACKUP + (f"-{number}" if number > 1 else ""))
+    return numbered(path, BACKUP, max(backups(path), default=0) + 1)
+
+
+def numbered(path: Path, ending: str, number: int) -> Path:
+    """The path of a backup with this number."""
+    return path.with_name(path.name + ending + (f"-{number}" if number > 1 else ""))

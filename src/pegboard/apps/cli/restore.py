@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pegboard.apps.cli.adopt import backups, raw_document
+from pegboard.apps.cli.adopt import UNDONE, backups, numbered, raw_document
 from pegboard.apps.cli.atomic_files import FileChanges
 from pegboard.apps.cli.client_reader import is_read_only, read, rows
 from pegboard.errors import ConfigError
@@ -26,8 +26,8 @@ from pegboard.settings.client_import import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restoration:
-    """The new content of a client's file. ``spent`` is the backup that it equals and that is removed; else all backups
-    are ``kept``.
+    """The new content of a client's file. ``spent`` is the backup that it equals and that is removed; else all are
+    ``kept``, under names by which no later undo takes them for backups.
 
     ``put_back`` are the servers that return; ``superseded`` are those for which the client has a newer entry.
     """
@@ -39,7 +39,7 @@ class Restoration:
     put_back: tuple[str, ...]
     superseded: tuple[str, ...]
     spent: Path | None
-    kept: tuple[Path, ...]
+    kept: Mapping[Path, Path]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +82,7 @@ def restorations(home: Path, folder: Path, names: Sequence[str] = ()) -> tuple[l
             elif is_read_only(path):
                 notes.append(f"{path} is read-only and is left unchanged. Make it writable, and undo again.")
             else:
-                made.append(_restoration([_Part(now=each, chain=_chain(each, kept)) for each in now]))
+                made.append(_restoration([_Part(now=each, chain=_chain(each, kept)) for each in now], kept))
         except ConfigError as error:
             failures.append(f"Not restored: {error}")
     return made, notes, list(dict.fromkeys(failures))
@@ -120,21 +120,20 @@ def _chain(now: ClientFile, kept: Sequence[Path]) -> tuple[tuple[Path, ClientFil
     return tuple(chain)
 
 
-def _restoration(parts: Sequence[_Part]) -> Restoration:
+def _restoration(parts: Sequence[_Part], kept: Sequence[Path]) -> Restoration:
     now = parts[0].now
     put_back: list[str] = []
     superseded: list[str] = []
     text = now.text
     for part in parts:
         moved = _moved(part)
-        kept = {name: entry for name, entry in part.now.entries.items() if name not in part.ours}
-        back = {name: entry for name, (entry, _) in moved.items() if name not in kept}
+        stay = {name: entry for name, entry in part.now.entries.items() if name not in part.ours}
+        back = {name: entry for name, (entry, _) in moved.items() if name not in stay}
         origins = {name: moved[name][1] for name in back}
         text = edited(replace(part.now, text=text), part.ours, back, origins)
         put_back += back
-        superseded += [name for name, (entry, _) in moved.items() if name in kept and entry != kept[name]]
+        superseded += [name for name, (entry, _) in moved.items() if name in stay and entry != stay[name]]
     spent = _unchanged_since(parts)
-    every = sorted({backup for part in parts for backup, _ in part.chain}, key=lambda path: (len(path.name), path.name))
     return Restoration(
         client=now.client,
         path=now.path,
@@ -143,8 +142,14 @@ def _restoration(parts: Sequence[_Part]) -> Restoration:
         put_back=tuple(put_back),
         superseded=tuple(superseded),
         spent=spent,
-        kept=() if spent else tuple(every),
+        kept={} if spent else _set_aside(now.path, kept),
     )
+
+
+def _set_aside(path: Path, kept: Sequence[Path]) -> dict[Path, Path]:
+    """Where the backups of a file are kept once they are undone."""
+    first = max(backups(path, UNDONE), default=0) + 1
+    return {backup: numbered(path, UNDONE, number) for number, backup in enumerate(kept, first)}
 
 
 def _moved(part: _Part) -> dict[str, tuple[Any, ClientFile]]:
@@ -208,5 +213,7 @@ def _known(file: ClientFile) -> frozenset[str] | None:
 def put_back(restorations: Sequence[Restoration], changes: FileChanges) -> None:
     for each in restorations:
         changes.write(each.path, each.after, before=each.before, mode=each.path.stat().st_mode & 0o777)
-        if each.spent:
-            changes.remove(each.spent)
+        for backup, undone in each.kept.items():
+            changes.create(undone, backup.read_bytes(), backup.stat().st_mode & 0o777)
+        for backup in [each.spent] if each.spent else each.kept:
+            changes.remove(backup)
