@@ -26,7 +26,7 @@ def calibration(tmp_path: Path) -> Path:
     hybrid = shipped()["hybrid"]
     changed = replace(hybrid, weights={**hybrid.weights, "bm25": 0.0})
     path = tmp_path / "calibration.json"
-    LocalFit(encoder=FakeEncoder.model, fusions={"hybrid": changed}, threshold=0.12).write(path)
+    path.write_text(LocalFit(encoder=FakeEncoder.model, fusions={"hybrid": changed}, threshold=0.12).text())
     return path
 
 

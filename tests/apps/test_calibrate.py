@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
+from pegboard.apps.cli import atomic_files
 from pegboard.retrieval.local_fit import LocalFit
 from pegboard.testing import FakeEncoder
 
@@ -140,6 +141,24 @@ def test_a_file_that_cannot_be_written_is_found_out_before_the_work(
     assert result.exit_code == 2
     assert "its folder does not exist. Name another file with --out." in result.stderr
     assert encoder.encoded == []
+
+
+def test_a_file_that_cannot_be_written_whole_stays_as_it_was(
+    run: Run, ask: Ask, tools: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "here.json"
+    out.write_text("of an earlier run")
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(atomic_files.os, "fsync", full)
+    result = run("calibrate", "--queries", ask(), "--catalog", tools, "--out", out)
+
+    assert result.exit_code == 2
+    assert "No space left on device" in result.stderr
+    assert out.read_text() == "of an earlier run"
+    assert list(tmp_path.glob(".here.json*")) == []
 
 
 def test_help_shows_what_a_line_of_each_file_looks_like(run: Run) -> None:

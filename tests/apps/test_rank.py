@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
+from pegboard.apps.cli import atomic_files
+
 Run = Callable[..., Result]
 RunJson = Callable[..., Any]
 
@@ -72,6 +74,24 @@ def test_a_file_that_cannot_be_written_is_found_out_before_the_work(run: Run, sm
 
     assert result.exit_code == 2
     assert "its folder does not exist. Name another file with --out." in result.stderr
+
+
+def test_a_file_that_cannot_be_written_whole_stays_as_it_was(
+    run: Run, small_set: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "run.jsonl"
+    out.write_text("of an earlier run")
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(atomic_files.os, "fsync", full)
+    result = run("rank", small_set, "--profile", "keyword", "--out", out)
+
+    assert result.exit_code == 2
+    assert "No space left on device" in result.stderr
+    assert out.read_text() == "of an earlier run"
+    assert list(tmp_path.glob(".run.jsonl*")) == []
 
 
 @pytest.mark.requirement("library.own-data")

@@ -17,7 +17,7 @@ WRITTEN = LocalFit(
 
 
 def test_a_calibration_reads_what_it_wrote(tmp_path: Path) -> None:
-    WRITTEN.write(tmp_path / "calibration.json")
+    (tmp_path / "calibration.json").write_text(WRITTEN.text())
 
     assert LocalFit.read(tmp_path / "calibration.json") == WRITTEN
 

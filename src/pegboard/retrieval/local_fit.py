@@ -47,14 +47,15 @@ class LocalFit:
                 f"{str(path)!r} is not a calibration: {type(error).__name__}: {error}.", remedy=remedy
             ) from error
 
-    def write(self, path: Path) -> None:
+    def text(self) -> str:
+        """What a calibration file contains."""
         row = {
             "encoder": self.encoder,
             "threshold": self.threshold,
             "fusions": {name: fusion.written() for name, fusion in self.fusions.items()},
             "origin": self.origin,
         }
-        path.write_text(json.dumps(row, indent=2) + "\n", "utf-8")
+        return json.dumps(row, indent=2) + "\n"
 
 
 def _fusion(name: str, row: Mapping[str, Any]) -> Fusion:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from pegboard.apps.cli.atomic_files import staged
 from pegboard.apps.cli.options import Catalogs, Configs, Json, Verbose, examples
 from pegboard.apps.cli.output import cells, plain, print_json, stdout, table, unwritable
 from pegboard.apps.cli.tool_sources import LoadedTools
@@ -160,10 +161,8 @@ async def _labelled(
 
 
 def _write(fitted: LocalFit, to: Path) -> Path:
-    try:
-        fitted.write(to)
-    except OSError as error:
-        raise unwritable(to, str(error)) from error
+    with staged(to) as file:
+        file.write(fitted.text().encode())
     return to
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pegboard.apps.cli.atomic_files import staged
 from pegboard.apps.cli.options import Json, Profile, Verbose, examples
 from pegboard.apps.cli.output import plain, print_json, stdout, unwritable
 from pegboard.errors import ConfigError
@@ -140,8 +141,5 @@ def _write(out: Path, rankings: Mapping[str, Sequence[ToolId]]) -> None:
         json.dumps({"id": query, "ranking": [list(tool) for tool in ranking]}) + "\n"
         for query, ranking in rankings.items()
     )
-    try:
-        with out.open("w", encoding="utf-8") as lines:
-            lines.writelines(rows)
-    except OSError as error:
-        raise unwritable(out, str(error)) from error
+    with staged(out) as file:
+        file.writelines(row.encode() for row in rows)
