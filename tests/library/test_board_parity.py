@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from pegboard import Board, Call, ToolId
+from pegboard.errors import ConfigError
 from pegboard.events import Event
 from pegboard.testing import FakeEncoder
 
@@ -51,6 +52,14 @@ def test_a_search_that_matches_nothing_says_so_to_a_model(options: dict[str, Any
     assert answer["tools"] == []
     assert answer["why"]
     json.dumps(answer)
+
+
+@pytest.mark.parametrize("limit", [-1, 0, 2.5, "3", True])
+async def test_a_limit_of_a_search_that_is_no_number_of_tools_is_refused(options: dict[str, Any], limit: Any) -> None:
+    async with Board([TIDE, WIND], **options) as board:
+        with pytest.raises(ConfigError, match=f"limit is {limit!r}.*whole number of at least 1"):
+            await board.search("high tide", limit=limit)
+        assert len((await board.search("tide wind", limit=1)).tools) == 1
 
 
 async def test_statistics_count_what_was_executed(options: dict[str, Any]) -> None:

@@ -290,6 +290,12 @@ async def test_searches_of_boards_that_are_ready_wait_for_no_board_that_is_built
             assert answer[0] == "sea/tide_0"
 
 
+async def test_a_limit_of_a_search_that_is_no_number_of_tools_is_refused(boards: TenantBoards) -> None:
+    await boards.import_tools("acme", "crm", INVOICES)
+    with pytest.raises(ConfigError, match="limit is -1"):
+        await boards.search("acme", "invoice", limit=-1)
+
+
 async def test_an_import_that_fails_leaves_what_was_there(settings: Settings) -> None:
     encoder = FakeEncoder()
     boards = TenantBoards(settings, encoder=encoder)

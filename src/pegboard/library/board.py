@@ -215,7 +215,7 @@ class Board(ClosedAtTheEnd):
     async def search(
         self, query: str, *, limit: int = 10, session: str | None = None, kinds: Kinds = None, **fields: Any
     ) -> ToolMatches:
-        """The tools that match a query: the way back to those that a turn did not get.
+        """The tools that match a query, at most ``limit``: the way back to those that a turn did not get.
 
         A search may say that nothing matches, unlike a turn, which always gets tools. ``session``, ``kinds`` and
         ``fields`` are those of `route`: only tools that the caller may use are found. Give what was found to the model

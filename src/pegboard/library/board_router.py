@@ -20,7 +20,7 @@ from pegboard.library.board_approvals import Groups, OwnApprovals
 from pegboard.library.board_results import READ_RESULT, reader
 from pegboard.library.given_tools import AGENT, LOCAL, GivenTools
 from pegboard.library.item_search import ItemSearch, Kinds, asked_kinds
-from pegboard.library.matches import ToolMatches, matches_of
+from pegboard.library.matches import ToolMatches, checked_limit, matches_of
 from pegboard.library.runtime import BoardRuntime, reset_at_fork
 from pegboard.library.small_boards import passes_whole
 from pegboard.library.turns import Said, remembered, turn_of
@@ -235,11 +235,11 @@ class BoardRouting:
         self, query: str, limit: int, session: str | None, kinds: Kinds, fields: Mapping[str, Any]
     ) -> ToolMatches:
         """What matches a query; call it in the portal's loop."""
-        asked = asked_kinds(kinds)
+        asked, most = asked_kinds(kinds), checked_limit(limit)
         items = self.items.found(query, kinds)
         if "tool" not in asked:
             return ToolMatches(query=query, items=items)
-        return replace(await self._tools_found(query, limit, session, fields), items=items)
+        return replace(await self._tools_found(query, most, session, fields), items=items)
 
     async def warm(self, progress: Progress | None) -> None:
         await (await self.ready()).warm(progress)

@@ -9,6 +9,7 @@ from typing import Any
 from pegboard.board_items import ITEM_KINDS, BoardItem
 from pegboard.board_search import Found
 from pegboard.catalog import Catalog
+from pegboard.errors import ConfigError
 from pegboard.model import Candidate, Decision, ToolId
 from pegboard.retrieval.search_index import Certainty
 from pegboard.routing.decisions import with_active
@@ -69,6 +70,18 @@ class ToolMatches:
         places = {"categories": list(self.categories)} if self.categories else {}
         near = {"nearest": [_shown(each) for each in self.nearest]} if self.nearest else {}
         return shown | {"why": NOTHING_FITS, "chance": round(self.chance, 2)} | places | near
+
+
+def checked_limit(limit: object) -> int:
+    """The most tools that a search is to find. Raises ConfigError for what is no such number.
+
+    >>> checked_limit(-1)
+    Traceback (most recent call last):
+    pegboard.errors.ConfigError: limit is -1. Give the most tools to find: a whole number of at least 1.
+    """
+    if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
+        raise ConfigError(f"limit is {limit!r}.", remedy="Give the most tools to find: a whole number of at least 1.")
+    return limit
 
 
 def matches_of(found: Found, catalog: Catalog, limit: int) -> ToolMatches:

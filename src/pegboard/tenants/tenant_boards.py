@@ -18,7 +18,7 @@ from pegboard.catalog.ingest import tools_of_any_format
 from pegboard.compose import Parts, as_configured, default_parts, summaries
 from pegboard.errors import CatalogError, ConfigError, QuotaReached
 from pegboard.fair_queue import FairQueue
-from pegboard.library.matches import ToolMatches, matches_of
+from pegboard.library.matches import ToolMatches, checked_limit, matches_of
 from pegboard.library.turns import Said, turn_of
 from pegboard.model import Decision, Floats, Server, ServerName, Tool, ToolId, Turn
 from pegboard.protocols import Embeddings, Encoder
@@ -225,6 +225,7 @@ class TenantBoards:
 
     async def search(self, tenant: str, query: str, *, limit: int = 10, **fields: Any) -> ToolMatches:
         """The tools of a tenant that match a query, as `pegboard.Board.search` has them."""
+        most = checked_limit(limit)
         board = await self.board(tenant)
 
         def ask(text: str) -> Turn:
@@ -234,7 +235,7 @@ class TenantBoards:
         index = await board.search_index()
         async with self._requests.place(tenant):
             found = await found_tools(board, index, ask, query)
-            return matches_of(found, board.catalog, limit)
+            return matches_of(found, board.catalog, most)
 
     async def board(self, tenant: str) -> RoutingBoard:
         """The board of a tenant, as it is now. Raises ConfigError for a tenant that is unknown."""
