@@ -125,6 +125,61 @@ def test_what_moves_is_the_same_server_whatever_the_client_calls_its_fields(
         assert servers["search"]["env"]["SEARCH_KEY"] in ("k", "${SEARCH_KEY}", "${env:SEARCH_KEY}")
 
 
+ODD_VALUES = """{margin}    - on
+{margin}    - 2026-01-01
+{margin}    - 0755
+{margin}    - 22:22
+{margin}    - yes
+{margin}  {env}:
+{margin}    NO: off
+{margin}    SINCE: 2026-01-01T10:00:00Z
+{margin}    SIGN: =
+{margin}    VERSION: 3.10
+"""
+
+
+@pytest.mark.parametrize(
+    ("client", "before"),
+    [
+        (
+            "goose",
+            "extensions:\n  on:\n    type: stdio\n    cmd: go\n    args:\n"
+            + ODD_VALUES.format(margin="  ", env="envs"),
+        ),
+        (
+            "continue",
+            "mcpServers:\n  - name: on\n    command: go\n    args:\n" + ODD_VALUES.format(margin="  ", env="env"),
+        ),
+    ],
+)
+def test_values_that_are_no_texts_in_yaml_1_1_move_and_come_back_as_they_are_written(
+    run: Run, machine: Path, project: Path, client: str, before: str
+) -> None:
+    path = put(machine, BY_CLIENT[client], before.encode())
+    run("init", "--write")
+
+    assert boards_servers()["on"] == {
+        "command": "go",
+        "args": ["on", "2026-01-01", "0755", "22:22", "yes"],
+        "env": {"NO": "off", "SINCE": "2026-01-01T10:00:00Z", "SIGN": "=", "VERSION": "3.10"},
+    }
+    path.write_text(path.read_text() + "# edited\n")
+    run("init", "--undo")
+    assert path.read_text() == before + "# edited\n"
+
+
+@pytest.mark.parametrize("enabled", ["false", "no", "Off"])
+def test_an_extension_that_is_switched_off_in_whatever_words_stays(
+    run: Run, machine: Path, project: Path, enabled: str
+) -> None:
+    text = f"extensions:\n  a:\n    enabled: {enabled}\n    type: stdio\n    cmd: go\n"
+    path = put(machine, BY_CLIENT["goose"], text.encode())
+    result = run("init", "--write")
+
+    assert "It is disabled." in result.output
+    assert path.read_text() == text
+
+
 @pytest.mark.parametrize("client", BY_CLIENT)
 def test_without_a_board_the_servers_of_every_client_are_found(machine: Path, project: Path, client: str) -> None:
     put(machine, BY_CLIENT[client], BY_CLIENT[client].text.encode())

@@ -117,6 +117,14 @@ def test_a_number_in_yaml_is_a_text_where_it_would_be_written_in_another_way() -
     ]
 
 
+def test_words_and_dates_that_mean_something_else_only_in_yaml_1_1_are_texts() -> None:
+    texts = ["yes", "No", "ON", "off", "2026-01-01", "2026-01-01T10:00:00Z", "="]
+
+    assert YAML.parse(f"[{', '.join(texts)}]") == texts
+    assert YAML.parse("on: {NO: true}") == {"on": {"NO": True}}
+    assert YAML.parse("[true, True, FALSE, null, ~]") == [True, True, False, None, None]
+
+
 @pytest.mark.parametrize("ending", ["\n", "\r\n"])
 def test_blocks_of_yaml_go_with_their_texts_of_several_lines(ending: str) -> None:
     text = "s:\n  a:\n    t: |\n      one\n\n      two\n\n  # of b\n  b: {c: 1}\n  c:\n  - 1\n  - 2\nrest: 1\n"

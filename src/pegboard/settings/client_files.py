@@ -138,7 +138,9 @@ def _tokens(entry: Mapping[str, Any], made: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _switch(entry: Mapping[str, Any]) -> dict[str, Any]:
-    return {"disabled": True} if entry.get("enabled") is False else {}
+    enabled = entry.get("enabled")
+    is_off = enabled is False or (isinstance(enabled, str) and enabled.lower() in ("no", "off"))  # YAML 1.1
+    return {"disabled": True} if is_off else {}
 
 
 @cache

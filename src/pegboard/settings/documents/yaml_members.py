@@ -12,7 +12,7 @@ from pegboard.settings.documents.splices import line_end, line_start, spliced
 
 WORD = re.compile(r"'(?!<|\\(?:.|x\w\w|u\w{4})')[^'\s]{2,}'")
 """Quoted from a file, and no kind of token (`'<block end>'`) or single mark, such as a tab (`'\\t'`)."""
-NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
+TAG = "tag:yaml.org,2002:"
 NAME = "name"
 """The field by which an item of a list is known."""
 
@@ -50,15 +50,32 @@ class YamlMembers:
         return spliced(text, [*edits, (first, first, "".join(sources))])
 
 
-def _as_written(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> Any:
+def _number(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> Any:
     """A number, or its text if the number is written in another way: PyYAML reads YAML 1.1, where `22:22` is 1342 and
     `0755` is 493; and `3.10` is no 3.1 among arguments."""
     number = yaml.SafeLoader.yaml_constructors[node.tag](loader, node)
     return number if str(number) == node.value else node.value
 
 
+def _flag(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> Any:
+    """True or False, or the text: `yes`, `no`, `on` and `off` are texts to clients, which read YAML 1.2."""
+    flag = yaml.SafeLoader.yaml_constructors[node.tag](loader, node)
+    return flag if node.value.lower() in ("true", "false") else node.value
+
+
+def _text(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> Any:
+    """A date or `=` as it is written: both are texts in YAML 1.2."""
+    return loader.construct_scalar(node)
+
+
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML has no types
-    yaml_constructors = yaml.SafeLoader.yaml_constructors | dict.fromkeys(NUMBERS, _as_written)
+    yaml_constructors = yaml.SafeLoader.yaml_constructors | {
+        f"{TAG}int": _number,
+        f"{TAG}float": _number,
+        f"{TAG}bool": _flag,
+        f"{TAG}timestamp": _text,
+        f"{TAG}value": _text,
+    }
 
 
 def _what(error: yaml.MarkedYAMLError) -> str:
