@@ -20,6 +20,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
 
 from pegboard.gateways.langchain import ToolAttentionMiddleware
+from pegboard.gateways.langchain.messages import facts_of
 from pegboard.gateways.langchain.scripted_model import ScriptedModel, calls
 from pegboard.testing import FakeEncoder
 
@@ -333,6 +334,15 @@ def test_state_of_ones_own_can_say_what_preconditions_look_at(town_agents: Any) 
 
     assert "get_tides" not in model.asked[0].names
     assert model.asked[1].names == ["get_tides"]
+
+
+@pytest.mark.parametrize("field", ["auth", "milestones"])
+def test_a_text_as_facts_is_refused_and_never_taken_for_its_letters(field: str) -> None:
+    with pytest.raises(TypeError, match=f"{field} is the text 'post'"):
+        facts_of({field: "post"})
+    for kind in (list, set, tuple):
+        assert getattr(facts_of({field: kind(["post"])}), field) == frozenset({"post"})
+    assert getattr(facts_of({field: None}), field) == frozenset()
 
 
 class AddsLater(AgentMiddleware):

@@ -44,11 +44,14 @@ def turn_of(messages: Sequence[AnyMessage], state: AgentState) -> Turn:
 
 
 def facts_of(state: Mapping[str, Any]) -> AgentState:
-    """``auth`` and ``milestones`` of the state, if present, and the tools that answered in its messages."""
+    """``auth`` and ``milestones`` of the state, if present, and the tools that answered in its messages.
+
+    Raises TypeError if one of them is a text instead of a collection of texts.
+    """
     messages: Sequence[AnyMessage] = state.get("messages") or ()
     return AgentState(
-        auth=frozenset(state.get("auth") or ()),
-        milestones=frozenset(state.get("milestones") or ()),
+        auth=state.get("auth") or frozenset(),
+        milestones=state.get("milestones") or frozenset(),
         tool_outputs=frozenset(_answered(messages)),
     )
 
