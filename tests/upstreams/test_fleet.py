@@ -205,6 +205,8 @@ async def test_no_secret_of_a_server_stands_in_the_reason_it_failed(fleet_of: Ma
         "s3cr3t<k>",
         "s3cr3t-κλειδί",
         "s3cr3tκλειδί",
+        "s3cr3t-\U0001f600-key",
+        "\U0001f511\U0001f511s3cr3t\\\U0001f511",
         's3cr3t"key',
         "s3cr3t\\'key",
         "\\s3cr3t\\",
@@ -216,8 +218,9 @@ def test_a_secret_is_known_as_urls_and_quotes_write_it(secret: str) -> None:
     spec = ServerSpec(name="leaky", url=f"https://leaky.example/sse?api={quote(secret)}", headers={"X-Key": secret})
     redacted = Redactor(spec, {})
 
-    for text in (quote(secret), quote(secret, safe=""), repr(f'"{secret}'), json.dumps(secret)):
+    for text in (quote(secret), quote(secret, safe=""), repr(f'"{secret}'), ascii(secret), json.dumps(secret)):
         assert redacted(f"no {text} here").count("s3cr3t") == 0, text
+        assert redacted(f"no {json.dumps(text)} here").count("s3cr3t") == 0, f"{text}, in a text of JSON"
 
 
 @pytest.mark.parametrize("secret", ["/srv/da-ta", "\\srv\\da-ta"])

@@ -81,7 +81,18 @@ def _spelled_part(part: str) -> str:
     if ALNUM.match(part):
         return part
     named = rf"|(?<=\\){NAMED_ESCAPES[part]}" if part in NAMED_ESCAPES else ""
-    return rf"\\*+(?:{re.escape(part)}|(?i:{quote(part, safe='', errors='replace')}|u{ord(part):04x}){named})"
+    coded = f"{quote(part, safe='', errors='replace')}|{_code_units(part)}"
+    return rf"\\*+(?:{re.escape(part)}|(?i:{coded}){named})"
+
+
+def _code_units(character: str) -> str:
+    """A pattern for the escape of a character behind its backslash: JSON writes two code units for what is beyond
+    U+FFFF, and Python's `ascii` eight digits."""
+    number = ord(character)
+    if number <= 0xFFFF:
+        return f"u{number:04x}"
+    high, low = divmod(number - 0x10000, 0x400)
+    return rf"u{0xD800 + high:04x}\\++u{0xDC00 + low:04x}|u{number:08x}"
 
 
 def missing_variables(spec: ServerSpec, environment: Mapping[str, str], words: str) -> str:
