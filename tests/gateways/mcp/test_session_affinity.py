@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
 import sys
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
@@ -17,8 +19,8 @@ from starlette.types import Message, Scope
 from doors import ACCEPT, META, MODERN, Raw
 from failing import Failing
 from pegboard.clock import SystemClock
-from pegboard.gateways.mcp.cluster import peers
-from pegboard.gateways.mcp.cluster.forwarder import ForwardOutcome
+from pegboard.gateways.mcp.cluster import peers, session_affinity
+from pegboard.gateways.mcp.cluster.forwarder import Forwarder, ForwardOutcome
 from pegboard.gateways.mcp.cluster.session_affinity import SessionAffinity
 from pegboard.gateways.mcp.gateway.host import Host
 from pegboard.gateways.mcp.transport.http import HttpDoor
@@ -86,13 +88,42 @@ async def test_a_session_begins_where_the_store_answers_if_one_process_alone_has
             assert await late.names() == META
 
 
+async def test_a_session_begins_here_if_the_process_that_is_asked_to_begin_it_never_answers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(session_affinity, "BEGIN_SECONDS", 0.1)
+    replicas, begun = Failing(replicas_for_good()), asyncio.Event()
+    known = peers.Peers(replicas, Replica(id="here", url="http://here"), SystemClock())
+
+    async def local(*_: Any) -> None:
+        begun.set()
+
+    async def receive() -> Message:
+        return body.pop() if body else await asyncio.Event().wait()
+
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        hangs = Replica(id="hangs", url=f"http://127.0.0.1:{silent.getsockname()[1]}")
+        await replicas.store.beat(hangs)
+        await known.beat()
+        replicas.down = True
+        await known.beat()
+        gateway = SimpleNamespace(pending_inputs=SimpleNamespace())
+        async with Forwarder(known).opened() as forwarder:
+            shared = SessionAffinity(cast(Any, local), cast(Any, gateway), known, forwarder, cast(Any, None))
+            body = [{"type": "http.request", "body": b'{"id": 1, "method": "initialize"}'}]
+            scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": []}
+            await asyncio.wait_for(shared(scope, receive, cast(Any, None)), 60)
+    assert begun.is_set()
+    assert known.reachable == [], "it is not asked again at once"
+
+
 async def test_who_alone_has_lost_the_store_does_not_wait_each_time_for_a_process_that_it_cannot_reach() -> None:
     """Its network may be broken, and not the store: each process that is asked takes seconds then."""
     clock, replicas = FakeClock(), Failing(MemoryReplicas(FakeClock()))
     known = peers.Peers(replicas, Replica(id="here", url="http://here"), clock)
     asked: list[str] = []
 
-    async def forward(to: Replica, *_: Any, unless_unknown: bool) -> ForwardOutcome:
+    async def forward(to: Replica, *_: Any, unless_unknown: bool, seconds: float) -> ForwardOutcome:
         assert unless_unknown, "another may not have this toolset yet"
         asked.append(to.id)
         return ForwardOutcome.GONE if to.id == "far" else ForwardOutcome.ELSEWHERE

@@ -59,16 +59,26 @@ class Forwarder:
             yield self
 
     async def forward(
-        self, to: Replica, scope: Scope, replay: ReplayableBody, send: Send, *, unless_unknown: bool = False
+        self,
+        to: Replica,
+        scope: Scope,
+        replay: ReplayableBody,
+        send: Send,
+        *,
+        unless_unknown: bool = False,
+        seconds: float | None = None,
     ) -> ForwardOutcome:
-        """Relay the answer of ``to``. With ``unless_unknown``, an answer that the session is unknown is not relayed.
+        """Relay the answer of ``to``. With ``unless_unknown``, an answer that the session is unknown is not relayed. A
+        process whose answer does not begin within ``seconds`` counts as gone.
 
         If the client disconnects, the request ends at the other process too.
         """
         body = await replay.body()
         asked = _request(body)
         answer = _Answer(send, asked.get("id"))
-        passing = asyncio.create_task(self._pass(to, scope, body, answer, unless_unknown=unless_unknown))
+        passing = asyncio.create_task(
+            self._pass(to, scope, body, answer, unless_unknown=unless_unknown, seconds=seconds)
+        )
         watching = [asyncio.create_task(self._gone(to)), asyncio.create_task(_hung_up(replay))]
         try:
             await asyncio.wait([passing, *watching], return_when=asyncio.FIRST_COMPLETED)
@@ -81,7 +91,7 @@ class Forwarder:
             return ForwardOutcome.GONE
         except httpx2.ConnectTimeout:
             return ForwardOutcome.GONE
-        except (httpx2.TransportError, _Gone):
+        except (httpx2.TransportError, TimeoutError, _Gone):
             return await _ended(asked, scope, answer)
         finally:
             for task in (passing, *watching):
@@ -89,13 +99,24 @@ class Forwarder:
             await asyncio.wait([passing, *watching])
 
     async def _pass(
-        self, to: Replica, scope: Scope, body: bytes, answer: _Answer, *, unless_unknown: bool
+        self,
+        to: Replica,
+        scope: Scope,
+        body: bytes,
+        answer: _Answer,
+        *,
+        unless_unknown: bool,
+        seconds: float | None,
     ) -> ForwardOutcome:
         query = scope.get("query_string", b"").decode("latin-1")
         url = f"{to.url}{scope['path']}" + (f"?{query}" if query else "")
         headers = [(name, value) for name, value in scope["headers"] if name.lower() not in HOP_BY_HOP]
         headers.append((FORWARDED, self._peers.me.id.encode()))
-        async with self._http.stream(scope["method"], url, headers=headers, content=body or None) as response:
+        async with (
+            asyncio.timeout(seconds) as limit,
+            self._http.stream(scope["method"], url, headers=headers, content=body or None) as response,
+        ):
+            limit.reschedule(None)
             if response.status_code == MISDIRECTED or (unless_unknown and response.status_code == UNKNOWN):
                 return ForwardOutcome.ELSEWHERE
             await answer.begin(response)

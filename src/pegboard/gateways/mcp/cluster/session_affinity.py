@@ -40,6 +40,9 @@ MOST_MOVES = 4
 """Times that a request is forwarded before it is refused."""
 NAMED = SESSION_HEADER.encode()
 STATE = b'"requestState"'
+BEGIN_SECONDS = 5.0
+"""Seconds that another process has to begin its answer to a request that begins a session. It waits for no tool, and a
+process that hangs while the store is down is not seen to have ended."""
 MISDIRECTED = 421
 UNAVAILABLE = 503
 
@@ -101,7 +104,9 @@ class SessionAffinity:
             await _misdirected(scope, replay.again(), send)
             return
         for other in self._peers.reachable:
-            outcome = await self._forwarder.forward(other, scope, replay, send, unless_unknown=True)
+            outcome = await self._forwarder.forward(
+                other, scope, replay, send, unless_unknown=True, seconds=BEGIN_SECONDS
+            )
             if outcome is ForwardOutcome.ANSWERED:
                 return
             if outcome is ForwardOutcome.GONE:
