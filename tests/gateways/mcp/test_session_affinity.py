@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +19,7 @@ from starlette.types import Message, Scope
 from doors import ACCEPT, META, MODERN, Raw
 from failing import Failing
 from pegboard.clock import SystemClock
+from pegboard.gateways import lasting_work
 from pegboard.gateways.mcp.cluster import peers, session_affinity
 from pegboard.gateways.mcp.cluster.forwarder import Forwarder, ForwardOutcome
 from pegboard.gateways.mcp.cluster.session_affinity import SessionAffinity
@@ -99,7 +100,9 @@ async def test_a_session_begins_here_if_the_process_that_is_asked_to_begin_it_ne
         begun.set()
 
     async def receive() -> Message:
-        return body.pop() if body else await asyncio.Event().wait()
+        if not body:
+            await asyncio.Event().wait()
+        return body.pop()
 
     with socket.create_server(("127.0.0.1", 0)) as silent:
         hangs = Replica(id="hangs", url=f"http://127.0.0.1:{silent.getsockname()[1]}")
@@ -110,8 +113,8 @@ async def test_a_session_begins_here_if_the_process_that_is_asked_to_begin_it_ne
         gateway = SimpleNamespace(pending_inputs=SimpleNamespace())
         async with Forwarder(known).opened() as forwarder:
             shared = SessionAffinity(cast(Any, local), cast(Any, gateway), known, forwarder, cast(Any, None))
-            body = [{"type": "http.request", "body": b'{"id": 1, "method": "initialize"}'}]
-            scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": []}
+            body: list[Message] = [{"type": "http.request", "body": b'{"id": 1, "method": "initialize"}'}]
+            scope: Scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": []}
             await asyncio.wait_for(shared(scope, receive, cast(Any, None)), 60)
     assert begun.is_set()
     assert known.reachable == [], "it is not asked again at once"
@@ -149,6 +152,27 @@ async def test_who_alone_has_lost_the_store_does_not_wait_each_time_for_a_proces
     assert [await begun() for _ in range(2)] == [["far", "near", "here"], ["near", "here"]]
     clock.advance(peers.SHUNNED_SECONDS)
     assert await begun() == ["far", "near", "here"]
+
+
+async def test_a_process_says_again_that_it_lives_after_it_failed_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise the others would take over the sessions of one that lives."""
+    monkeypatch.setattr(peers, "BEAT_SECONDS", 0)
+    monkeypatch.setattr(lasting_work, "RESTART_SECONDS", 0)
+    again = asyncio.Event()
+
+    class Broken(MemoryReplicas):
+        beats = 0
+
+        async def beat(self, me: Replica) -> Sequence[Replica]:
+            self.beats += 1
+            if self.beats == 2:
+                raise RuntimeError
+            if self.beats == 3:
+                again.set()
+            return await super().beat(me)
+
+    async with peers.Peers(Broken(SystemClock()), Replica(id="a", url="http://a"), SystemClock()).known():
+        await asyncio.wait_for(again.wait(), 60)
 
 
 @pytest.mark.requirement("D9")

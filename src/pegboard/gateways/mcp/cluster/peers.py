@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 from pegboard.errors import PegboardError, StoreError
+from pegboard.gateways.lasting_work import kept_up
 from pegboard.model import Replica
 from pegboard.protocols import Clock, Replicas
 
@@ -44,7 +45,7 @@ class Peers:
     async def known(self) -> AsyncIterator[Peers]:
         """Within it, the other processes know this one."""
         await self.beat()
-        beating = asyncio.create_task(self._run())
+        beating = asyncio.create_task(kept_up(self._run, self._clock, "The other processes could not be read"))
         try:
             yield self
         finally:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import glob
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
+from functools import partial
 
 import mcp_types as types
 
@@ -16,6 +17,7 @@ from pegboard.catalog import Catalog
 from pegboard.compose import Parts, build_routing, opened_parts
 from pegboard.errors import ConfigError, PegboardError
 from pegboard.gateways.key_expiry import warn_of_expiry
+from pegboard.gateways.lasting_work import kept_up
 from pegboard.gateways.mcp.gateway.clients import client_rows
 from pegboard.gateways.mcp.gateway.gateway import Gateway, all_hear
 from pegboard.gateways.mcp.gateway.search_queue import SearchQueue
@@ -144,20 +146,9 @@ class Host:
         await self.signing.renew()
         self.gateway()
         async with self.fleet:
-            running = (
-                *(
-                    self._usage.run(),
-                    self._reported.run(),
-                    self._charges.run(),
-                    self._approvals.run(),
-                    self.approval_watch.run(),
-                    self.switches.run(),
-                ),
-                *((self.parts.learner.book.run(),) if self.parts.learner is not None else ()),
-                *(self.parts.retirement.run(), self._save_sessions(), self.signing.run()),
-                *(warn_of_expiry(lambda: self.settings, self.parts.clock), self.users.run()),
-            )
-            background = [asyncio.create_task(each) for each in running]
+            background = [
+                asyncio.create_task(kept_up(work, self.parts.clock, failure)) for work, failure in self._lasting_work()
+            ]
             try:
                 yield self
             finally:
@@ -172,6 +163,22 @@ class Host:
                 if self.parts.learner is not None:
                     await self.parts.learner.book.flush()
                 await self._charges.close()
+
+    def _lasting_work(self) -> Iterator[tuple[Callable[[], Awaitable[None]], str]]:
+        """What runs beside the requests, and what its failure prevents."""
+        yield self._usage.run, "Calls could not be counted"
+        yield self._reported.run, "Calls of clients could not be counted"
+        yield self._charges.run, "Charges for calls could not be settled"
+        yield self._approvals.run, "Definitions that servers list could not be recorded"
+        yield self.approval_watch.run, "Approvals of other processes could not be read"
+        yield self.switches.run, "What is switched off could not be read"
+        if self.parts.learner is not None:
+            yield self.parts.learner.book.run, "Habits could not be synchronized"
+        yield self.parts.retirement.run, "Old records could not be deleted"
+        yield self._save_sessions, "Sessions could not be stored"
+        yield self.signing.run, "The secrets of session ids could not be renewed"
+        yield partial(warn_of_expiry, lambda: self.settings, self.parts.clock), "Keys could not be looked through"
+        yield self.users.run, "Connections of idle users could not be ended"
 
     def gateway(self, toolset: str = "", user: str = "") -> Gateway:
         """The gateway of a toolset; without a name, that of the whole board. Raises NoToolset.

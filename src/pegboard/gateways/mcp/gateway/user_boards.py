@@ -15,6 +15,7 @@ import mcp_types as types
 
 from pegboard.compose import Parts
 from pegboard.errors import PegboardError
+from pegboard.gateways.lasting_work import kept_up
 from pegboard.gateways.mcp.gateway.gateway import Gateway, all_hear
 from pegboard.gateways.mcp.trust.server_approvals import ServerApprovals
 from pegboard.gateways.mcp.trust.user_approvals import ApprovedTools, UserApprovals, UserPins
@@ -104,7 +105,8 @@ class UserBoard:
             on_change=self._on_change,
             on_news=self._on_news,
         )
-        self._task = asyncio.create_task(self._own.run(), context=Context())  # that of the request has its token
+        approving = kept_up(self._own.run, parts.clock, "Definitions that a user's servers list could not be recorded")
+        self._task = asyncio.create_task(approving, context=Context())  # that of the request has its token
 
     @property
     def idle_for(self) -> float:
