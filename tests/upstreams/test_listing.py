@@ -9,15 +9,16 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import pytest
 
 from pegboard.settings.server_spec import ServerSpec
-from pegboard.upstreams import Fleet, subscriptions
+from pegboard.upstreams import Fleet, server_lists, subscriptions
 from pegboard.upstreams.error_text import Redactor
 from pegboard.upstreams.limits import DEFAULT_LIMITS
+from pegboard.upstreams.server_lists import MOST_PAGES
 
 MakeFleet = Callable[..., Fleet]
 
@@ -155,3 +156,24 @@ async def test_what_a_server_may_have_changed_while_it_could_not_say_so_counts_a
             await asyncio.wait_for(done.wait(), 60)
         tasks.cancel_scope.cancel()
     assert heard == ["notifications/prompts/list_changed"]
+
+
+async def test_of_a_list_without_end_the_first_pages_are_read_and_the_log_says_so_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked = 0
+
+    async def page(*_: object) -> dict[str, Any]:
+        nonlocal asked
+        asked += 1
+        return {"tools": [tool(f"tool {asked}")], "nextCursor": str(asked)}
+
+    server_lists.warn_of_pages.cache_clear()
+    monkeypatch.setattr(server_lists, "untouched", page)
+    nothing = {"server_info": None, "instructions": None, "server_capabilities": None, "protocol_version": "2025-11-25"}
+    for _ in range(2):
+        listing = await server_lists.read_listing("endless", cast(Any, SimpleNamespace(**nothing)), 60, DEFAULT_LIMITS)
+
+    assert (len(listing.pages), asked) == (MOST_PAGES, 2 * MOST_PAGES)
+    [said] = caplog.records
+    assert said.getMessage().startswith("Server endless lists tools on more than 1,000 pages; the rest is left out.")

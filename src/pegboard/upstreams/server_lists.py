@@ -8,6 +8,7 @@ import json
 import logging
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import anyio
@@ -29,6 +30,8 @@ from pegboard.upstreams.raw_requests import untouched
 LOGGER = logging.getLogger(__name__)
 
 MOST_PAGES = 1000
+MOST_WARNED = 1000
+"""Lists of which it is remembered that they have more pages."""
 UNKEPT = re.compile("[\\0\\ud800-\\udfff]")
 MOST_NAME_BYTES = 1_000
 """Of a tool's name: longer keys are refused by PostgreSQL's indexes. MCP advises 128 characters."""
@@ -94,8 +97,9 @@ async def read_listing(name: str, client: Client, seconds: float, limits: Upstre
     """Every page of the tool listing of server ``name``.
 
     An empty page is not the end, and an empty cursor is a cursor (M9); a repeated cursor ends the listing. Entries
-    beyond the limits are dropped with a warning. Each page may take ``seconds``. A server that does not announce tools
-    and does not know the request has none (MCP 2025-11-25, server/tools, capabilities). Raises MCPError.
+    beyond the limits, and pages beyond `MOST_PAGES`, are dropped with a warning. Each page may take ``seconds``. A
+    server that does not announce tools and does not know the request has none (MCP 2025-11-25, server/tools,
+    capabilities). Raises MCPError.
     """
     pages: list[JsonObject] = []
     cursor: str | None = None
@@ -117,7 +121,20 @@ async def read_listing(name: str, client: Client, seconds: float, limits: Upstre
         if cursor in seen:
             break
         seen.add(cursor)
+    else:
+        warn_of_pages(name, "tools")
     return Listing(introduction=_introduction(client), pages=tuple(pages), protocol=str(client.protocol_version))
+
+
+@lru_cache(maxsize=MOST_WARNED)
+def warn_of_pages(server: str, what: str) -> None:
+    """Say that a list of ``what`` has more pages than are read. Once, as lists are read again with each change."""
+    LOGGER.warning(
+        "Server %s lists %s on more than %s pages; the rest is left out. Have it put more of them on a page.",
+        server,
+        what,
+        f"{MOST_PAGES:,}",
+    )
 
 
 def _within(room: ListBudget, page: dict[str, Any]) -> dict[str, Any]:

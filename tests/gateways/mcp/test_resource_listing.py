@@ -11,6 +11,7 @@ import pytest
 from pegboard.gateways.mcp.resources import resource_listing
 from pegboard.gateways.mcp.resources.resource_listing import KINDS, Kind, read_list
 from pegboard.upstreams.limits import ListBudget, UpstreamLimits
+from pegboard.upstreams.server_lists import MOST_PAGES, warn_of_pages
 
 
 def listing(kind: Kind, items: Sequence[dict[str, Any]]) -> Any:
@@ -36,3 +37,17 @@ async def test_an_item_whose_name_has_nul_is_left_out_and_the_log_says_so_once(
 
     said = rf"Of {kind} of server notes, 'a\x00b' is left out: its name has NUL or half"
     assert caplog.text.count(said) == 1
+
+
+async def test_a_list_on_more_pages_than_are_read_is_named_in_the_log_once(caplog: pytest.LogCaptureFixture) -> None:
+    async def request(asked: Any) -> dict[str, Any]:
+        cursor = int(asked.params.cursor or 0)
+        return {"prompts": [{"name": str(cursor)}], "nextCursor": str(cursor + 1)}
+
+    warn_of_pages.cache_clear()
+    endless = listing("prompts", [])
+    endless.request = request
+    for _ in range(2):
+        assert len(await read_list(endless, "prompts")) == MOST_PAGES
+
+    assert caplog.text.count("Server notes lists prompts on more than 1,000 pages") == 1

@@ -14,11 +14,10 @@ import mcp_types as types
 from pegboard.model import JsonObject
 from pegboard.upstreams import Upstream
 from pegboard.upstreams.extension_requests import SKILLS, ExtensionRequest, extensions_of
-from pegboard.upstreams.server_lists import why_unkept
+from pegboard.upstreams.server_lists import MOST_PAGES, warn_of_pages, why_unkept
 
 LOGGER = logging.getLogger(__name__)
 
-MOST_PAGES = 1000
 MOST_WARNED, NAME_CHARACTERS = 1000, 200
 """Names of which it is remembered that they are left out, and how much of each is shown."""
 
@@ -85,6 +84,8 @@ async def read_list(upstream: Upstream, kind: Kind) -> Sequence[JsonObject]:
         if cursor in seen:
             break
         seen.add(cursor)
+    else:
+        warn_of_pages(upstream.spec.name, kind)
     return _kept(upstream.spec.name, kind, found)
 
 
