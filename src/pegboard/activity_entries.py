@@ -46,9 +46,10 @@ def scores_of(ranked: Iterable[tuple[str, float, bool]]) -> str:
     return scores_in_columns([row[0] for row in rows], [row[1] for row in rows], offered)
 
 
-def scores_in_columns(names: Sequence[str], scores: Sequence[float], offered: Sequence[int]) -> str:
-    """`scores_of` without an object for each candidate; ``offered`` are the places of those that were."""
-    columns = {"names": names, "scores": scores, "offered": offered}
+def scores_in_columns(names: Sequence[str], scores: Sequence[float], offered: Sequence[int], more: int = 0) -> str:
+    """`scores_of` without an object for each candidate; ``offered`` are the places of those that were, and so many
+    ``more`` were that are not named."""
+    columns = {"names": names, "scores": scores, "offered": offered} | ({"more": more} if more else {})
     return str(required("msgspec", "mcp").json.encode(columns), "utf-8")
 
 
@@ -131,6 +132,12 @@ class ActivityEntry(NamedTuple):
         return ranked_in(self.scores)
 
     @property
+    def more_offered(self) -> int:
+        """How many tools a client had at hand that are not among the candidates: of very many, not all are named."""
+        found = json.loads(self.scores)
+        return int(found.get("more", 0)) if isinstance(found, dict) else 0
+
+    @property
     def missed(self) -> tuple[str, ...]:
         """Tools that were called although the decision had not offered them. Where more were offered than its entry
         names, that is not known of those that it does not name."""
@@ -139,7 +146,7 @@ class ActivityEntry(NamedTuple):
         ranked = self.ranked
         offered = [each.name for each in ranked if each.offered]
         missed = set(self.called).difference(offered)
-        if len(offered) < self.offered:
+        if len(offered) < self.offered or self.more_offered:
             missed.intersection_update(each.name for each in ranked)
         return tuple(name for name in self.called if ranked and name in missed)
 

@@ -22,7 +22,7 @@ from pegboard.events import (
 )
 from pegboard.model_prices import ModelPrice, PriceTable
 from pegboard.spend_limits import NanoUsd
-from pegboard.telemetry.activity_book import LONGEST_NAME, LONGEST_TEXT, MOST_TOOLS, ActivityBook, clean
+from pegboard.telemetry.activity_book import LONGEST_NAME, LONGEST_TEXT, MOST_OFFERED, MOST_TOOLS, ActivityBook, clean
 
 DECIDED = RouteDecided(
     at=1.0,
@@ -158,6 +158,19 @@ def test_of_more_tools_than_an_entry_names_none_is_known_to_have_been_missed() -
     [entry] = taken(made, answered, *reports)
 
     assert entry.missed == (names[0],)
+
+
+def test_of_more_tools_at_hand_than_an_entry_names_it_says_how_many_there_were_and_none_was_missed() -> None:
+    at_hand = tuple(f"git/tool {number}" for number in range(340))
+    made = replace(DECIDED, scores={"time/now": 0.9, at_hand[-1]: 0.2}, active_set=("time/now",))
+    calls = [called(tool, conversation="c") for tool in ("time/now", at_hand[0], at_hand[-1], at_hand[-2])]
+
+    [entry] = taken(made, replace(SEARCHED, found=2, at_hand=at_hand), *calls)
+
+    named = [each.name for each in entry.ranked if each.offered]
+    assert named == [at_hand[-1], *at_hand[:MOST_OFFERED]], "a candidate is named whatever its place"
+    assert len(named) + entry.more_offered == len(at_hand)
+    assert entry.missed == ("time/now",)
 
 
 def test_calls_are_noted_in_the_last_decision_of_their_conversation() -> None:

@@ -243,7 +243,7 @@ class ActivityBook:
         known = self._decisions.get(decision)
         if known is None:
             return NOTHING_SAID
-        return known.said(door) if at_hand is None else known.with_offered(at_hand[:MOST_OFFERED], door)
+        return known.said(door) if at_hand is None else known.with_offered(at_hand, door)
 
 
 class _Said(NamedTuple):
@@ -283,9 +283,9 @@ class _Decision:
 
     def with_offered(self, tools: tuple[str, ...], door: Door) -> _Said:
         """What is said if these tools were offered, not what the ranking chose. Those that are not among the best
-        candidates come last, without a score."""
+        candidates come last, without a score; of very many, the first are named and the others counted."""
         made, named = self._made, _model_tool if door == "llm" else _tool
-        scores = {**made.scores, **{tool: nan for tool in tools if tool not in made.scores}}
+        scores = {**made.scores, **{tool: nan for tool in tools[:MOST_OFFERED] if tool not in made.scores}}
         return self.said(door)._replace(scores=_scored(replace(made, scores=scores, active_set=tools), named))
 
 
@@ -298,10 +298,11 @@ def clean(text: str, longest: int = LONGEST_NAME) -> str:
 
 
 def _scored(made: RouteDecided, named: Callable[[str], str]) -> str:
-    """The best candidates."""
+    """The best candidates, and how many others were active."""
     active = set(made.active_set)
     offered = [place for place, name in enumerate(made.scores) if name in active]
-    return scores_in_columns(list(map(named, made.scores)), list(made.scores.values()), offered)
+    more = len(active) - len(offered)
+    return scores_in_columns(list(map(named, made.scores)), list(made.scores.values()), offered, more)
 
 
 _known = lru_cache(MOST_NAMES)(clean)

@@ -18,7 +18,15 @@ from mcp.client.streamable_http import streamable_http_client
 from model_bodies import asking
 from page_cells import Cells
 from pegboard import Settings
-from pegboard.activity_entries import CHOSEN, DAY_SECONDS, ActivityEntry, ActivityQuery, ActivityTotals, summed
+from pegboard.activity_entries import (
+    CHOSEN,
+    DAY_SECONDS,
+    ActivityEntry,
+    ActivityQuery,
+    ActivityTotals,
+    scores_in_columns,
+    summed,
+)
 from pegboard.activity_report import day_name, when
 from pegboard.compose import build_routing
 from pegboard.gateways.access_keys import hashed
@@ -170,6 +178,18 @@ async def test_a_row_and_its_page_are_the_entry(gateway_of: OpenGateway, week: M
     for text in (f"{entry.tokens_before:,}", f"{entry.tokens_after:,}", usd(entry.saved), "0.9100", "0.1200"):
         assert text in alone.text
     assert ("not offered" in alone.text) == bool(entry.missed)
+
+
+async def test_a_decision_with_more_tools_at_hand_than_it_names_says_how_many_there_were(
+    gateway_of: OpenGateway,
+) -> None:
+    names, activity = [f"git/tool {number}" for number in range(100)], MemoryActivity()
+    scores = scores_in_columns(names, [0.5] * len(names), list(range(len(names))), more=240)
+    await activity.put([ActivityEntry(id="a" * 32, at=time.time(), door="mcp", kind="search", scores=scores)])
+    async with gateway_of(parts={"activity": activity}) as gateway:
+        shown = await gateway.http.get(f"/ui/activity/{'a' * 32}")
+
+    assert "100 of 340 tools that were offered are named." in shown.text
 
 
 async def test_conversations_and_keys_have_the_sums_of_the_store(gateway_of: OpenGateway, week: MemoryActivity) -> None:
