@@ -7,15 +7,19 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import httpx2
 import pytest
 
-from model_bodies import asking
+from model_bodies import SIZED, asking
 from model_upstream import FIRST, LAST, ModelUpstream
+from pegboard.events import ShadowMeasured
+from pegboard.model import Floats
+from pegboard.stores import MemoryEvents
+from pegboard.testing import FakeEncoder
 from processes import alive, descendants, until
 from served import Gateway, OpenGateway
 from upstream_specs import SCRIPTED
@@ -64,6 +68,33 @@ async def test_a_stream_that_never_ends_is_cut_after_the_configured_time(
         with pytest.raises(httpx2.TransportError):
             await answer.aread()
         await asyncio.wait_for(gateway.ending, 20)
+
+
+class NeverEncoding(FakeEncoder):
+    """Its tools are never embedded."""
+
+    async def encode(self, texts: Sequence[str]) -> Floats:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+
+async def test_an_end_waits_for_no_measurement_in_the_shadow(
+    gateway_of: OpenGateway, upstream: ModelUpstream, events: MemoryEvents
+) -> None:
+    policy = {"profile": "semantic", "k": 1, "shadow": True, "least_tools": 0, "least_tokens": 0}
+    llm = {"policy": policy, "shadow_timeout": 1000, "patience": 1000}
+    body = asking("openai_chat", "renew the loan", ["renew_loan", "book_flight", "tune_piano"], schema=SIZED)
+    async with gateway_of(drain_timeout=1000, llm=llm, parts={"encoder": NeverEncoding()}) as gateway:
+        await gateway.http.post(CHAT, json=body)
+        upstream.mood = "stream"
+        async with gateway.http.stream("POST", CHAT, json=body | {"stream": True}) as answer:
+            await upstream.begun.wait()
+            gateway.server.end(0)
+            await until(lambda: not any(each.is_serving() for each in gateway.server.servers))
+            upstream.release.set()
+            assert await answer.aread() == FIRST + LAST
+        await asyncio.wait_for(gateway.ending, 60)
+    assert [each.unmeasured for each in events.of(ShadowMeasured)] == ["shutdown"] * 2  # type: ignore[attr-defined]
 
 
 async def test_a_second_signal_does_not_wait(gateway_of: OpenGateway, upstream: ModelUpstream) -> None:

@@ -37,7 +37,7 @@ class DrainableServer(uvicorn.Server):
         read_again: Callable[[], None] = lambda: None,
     ) -> None:
         """``wait`` and ``timeout``: seconds that balancers, and then requests in progress, have. ``hang_up`` ends
-        streams, ``read_again`` reloads the configuration."""
+        streams and measurements in the shadow, ``read_again`` reloads the configuration."""
         super().__init__(config)
         self.url = url
         self._front = front

@@ -154,6 +154,10 @@ async def serving(
 
                 return take_up
 
+            def hang_up() -> None:
+                door.hang_up()
+                models.end_shadows()
+
             read_again = await stack.enter_async_context(source.followed(host, models.prepare, prepare_prices))
             connections = Connections(_most(settings.most_connections), settings.head_timeout)
             config = uvicorn.Config(front, http=connections.protocol(), **_options())
@@ -165,7 +169,7 @@ async def serving(
                 wait=settings.drain_wait,
                 timeout=settings.drain_timeout,
                 started=started,
-                hang_up=door.hang_up,
+                hang_up=hang_up,
                 read_again=read_again,
             )
 

@@ -136,6 +136,10 @@ class LlmApp:
         except PegboardError as error:
             await writer.refuse(error, provider_of(path, header_names(scope["headers"])))
 
+    def end_shadows(self) -> None:
+        """Drop the selections in the shadow, as the process is about to end."""
+        self._audit.end_shadows()
+
     async def refuse(self, error: PegboardError, scope: Scope, send: Send) -> None:
         """Answer a request that is not served."""
         try:
@@ -312,7 +316,7 @@ class LlmApp:
         """Send the request and stream the answer (P27), observing it on the way."""
         if codec is not None and context.rewritten.outcome == "shadow":
             filter_ = self._filters[context.target.upstream.name]
-            context.shadow = asyncio.create_task(filter_.shadowed(codec, context.rewritten, context.owner))
+            context.shadow = self._audit.shadow(filter_.shadowed(codec, context.rewritten, context.owner))
         sent = self._clock.monotonic()
         async with context.target.upstream.send(method, context.target.whole, headers, body) as answer:
             context.status = answer.status

@@ -70,9 +70,14 @@ class Models:
 
         return take_up
 
+    def end_shadows(self) -> None:
+        """Drop the selections in the shadow, as the process is about to end."""
+        for each in self._every:
+            each.app.end_shadows()
+
     async def close(self) -> None:
         """Close everything, including requests in flight."""
-        for each in (*self._replaced, *([self._now] if self._now else [])):
+        for each in self._every:
             await each.connections.aclose()
         self._now = None
         self._replaced.clear()
@@ -88,6 +93,10 @@ class Models:
 
     async def refuse(self, error: PegboardError, scope: Scope, send: Send) -> None:
         await self._current().app.refuse(error, scope, send)
+
+    @property
+    def _every(self) -> tuple[OpenApp, ...]:
+        return (*self._replaced, *([self._now] if self._now else []))
 
     def _current(self) -> OpenApp:
         if self._now is None:

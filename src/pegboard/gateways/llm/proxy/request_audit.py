@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from types import MappingProxyType
+from typing import Any
 
 from pegboard.audit_entries import LONGEST_NAME, AuditEntry, AuditOutcome
 from pegboard.gateways.llm.proxy.model_round import ModelRound
@@ -36,6 +37,8 @@ SIGNED = RewrittenRequest(outcome="unchanged", reason="a signature covers the bo
 
 NO_TENANTS: Mapping[str, str] = MappingProxyType({})
 MOST_CALLED = 100
+SHUTDOWN = "shutdown"
+"""Why a request in the shadow is not measured whose tools were not selected before the process ends."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -92,6 +95,23 @@ class RequestAudit:
         self._recorder = recorder
         self._log = log or AuditLog(clock=clock)
         self._tenants = tenants
+        self._shadows: set[Shadow] = set()
+        self._ending = False
+
+    def shadow(self, selection: Coroutine[Any, Any, RewrittenRequest]) -> Shadow:
+        """Begin the selection of a request in the shadow."""
+        shadow = asyncio.create_task(selection)
+        self._shadows.add(shadow)
+        shadow.add_done_callback(self._shadows.discard)
+        if self._ending:
+            shadow.cancel()
+        return shadow
+
+    def end_shadows(self) -> None:
+        """The process is about to end, and waits for no measurement."""
+        self._ending = True
+        for shadow in self._shadows:
+            shadow.cancel()
 
     def check(self) -> None:
         """Raises AuditUnavailable if requests must not be forwarded, since they could not be logged."""
@@ -132,6 +152,7 @@ class RequestAudit:
             finally:
                 context.shadow.cancel()
         if context.rewritten.outcome == "shadow":
+            dropped = self._ending and context.shadow is not None and context.shadow.cancelled()
             self._events.emit(
                 measured(
                     context.known,
@@ -139,7 +160,7 @@ class RequestAudit:
                     at=self._clock.time(),
                     upstream=target.upstream.name,
                     key=key,
-                    unmeasured=unmeasured,
+                    unmeasured=unmeasured or (SHUTDOWN if dropped else ""),
                 )
             )
         if self._recorder is not None and not unmeasured:
