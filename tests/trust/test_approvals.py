@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -651,6 +651,49 @@ async def test_a_tool_that_comes_while_the_store_is_asked_for_others_is_not_appr
     await asyncio.gather(first, second)
 
     assert [str(tool.id) for tool in again.admitted(pulled).tools] == ["one/dig", "two/fill"]
+
+
+async def cancelled_while_it_reads(work: Coroutine[Any, Any, None], store: Hesitating) -> None:
+    store.may.clear()
+    store.asked_now = 0
+    reading = asyncio.create_task(work)
+    await until(lambda: store.asked_now == 1)
+    reading.cancel()
+    await asyncio.wait([reading])
+    assert reading.cancelled()
+    store.may.set()
+
+
+async def test_an_approval_is_read_though_whoever_was_reading_it_is_cancelled(
+    trust_of: TrustOf, catalog_of: CatalogOf, store: Failing
+) -> None:
+    slow = Hesitating(store.store)
+    slow.may.set()
+    trust = trust_of(on=slow)
+    await trust.see(catalog_of(DIG))
+    await trust.see(catalog_of(EVIL))
+    await store.store.approve({DIG.id: fingerprint(EVIL)})
+    trust.wake()
+
+    await cancelled_while_it_reads(trust.ask(), slow)
+
+    with running(trust):
+        await until(lambda: trust.admits(catalog_of(EVIL)) == ["dig"])
+
+
+async def test_what_a_server_lists_is_recorded_though_the_server_goes_meanwhile(
+    trust_of: TrustOf, catalog_of: CatalogOf, store: Failing
+) -> None:
+    slow = Hesitating(store.store)
+    slow.may.set()
+    trust = trust_of(on=slow)
+    with running(trust):
+        for _ in range(10):
+            await asyncio.sleep(0)  # it waits for a change by now
+
+        await cancelled_while_it_reads(trust.see(catalog_of(DIG)), slow)
+
+        await until(lambda: trust.admits(catalog_of(DIG)) == ["dig"])
 
 
 def with_fields(default: object, kinds: tuple[str, ...] = ("soft", "hard")) -> Tool:

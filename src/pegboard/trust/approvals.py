@@ -135,9 +135,11 @@ class Approvals:
                 self._settled.clear()
                 self._tried.clear()
             self._judge()  # before the first await: a call may be waiting for this very server
-            if self._unnoted:
+        try:
+            if self._strict and self._unnoted:
                 await self.ask()
-        self._wanted.set()
+        finally:  # also if the server that is listed goes meanwhile, and this with it
+            self._wanted.set()
 
     def wake(self) -> None:
         """Something may have been approved: ask the store in the next moment."""
@@ -199,6 +201,10 @@ class Approvals:
                 self._outdated = True
                 before = self._pins
                 asked = False
+            except BaseException:  # whoever is cancelled does not take with it what the others wait for
+                self._outdated = True
+                self._wanted.set()
+                raise
             else:
                 first = False
                 self._health.ended()
