@@ -204,3 +204,15 @@ def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(sys.modules, "keyring", None)
     with pytest.raises(ConfigError, match=r"pip install 'pegboard\[keyring\]'"):
         spec(env={"A": "${keyring:github}"}).expanded({}, SecretReader())
+
+
+@pytest.mark.parametrize("reader", [None, SecretReader({})], ids=["as it is written", "read"])
+@pytest.mark.parametrize("variable", ["${UNSET}", "${env:UNSET}"])
+def test_a_command_with_a_variable_that_is_not_set_names_it_and_does_not_run(
+    tmp_path: Path, variable: str, reader: SecretReader | None
+) -> None:
+    words = command("open('ran', 'w')").removesuffix("}") + f" {variable}}}"
+    with pytest.raises(ConfigError, match="'notes' needs the environment variable UNSET, which is not set"):
+        spec(tmp_path, env={"A": words}).expanded({}, reader)
+
+    assert not (tmp_path / "ran").exists()

@@ -113,10 +113,11 @@ async def test_a_server_whose_secret_is_missing_says_so_and_the_others_start(
     assert found["scripted"].available
 
 
-async def test_an_entry_that_is_wrong_anyway_runs_no_command(clock: FakeClock, tmp_path: Path) -> None:
+@pytest.mark.parametrize("wrong", ["${UNSET}", "${cmd:tell ${UNSET}}", "${file:${UNSET}/token}"])
+async def test_an_entry_that_is_wrong_anyway_runs_no_command(clock: FakeClock, tmp_path: Path, wrong: str) -> None:
     ran = tmp_path / "ran"
     words = shlex.join([sys.executable, "-c", f"open({str(ran)!r}, 'w').close(); print('token')"])
-    spec = ServerSpec(name="wrong", command="x", env={"A": f"${{cmd:{words}}}", "B": "${UNSET}"})
+    spec = ServerSpec(name="wrong", command="x", env={"A": f"${{cmd:{words}}}", "B": wrong})
     options = FleetOptions(connect_timeout=60, call_timeout=60, clock=clock, environment={})
 
     with pytest.raises(ConfigError, match="UNSET"):

@@ -330,7 +330,7 @@ class Expander:
     """Expands `${VAR}`, `${VAR:-default}`, `${env:VAR}`, `${workspaceFolder}` and `${userHome}` in a text (M26).
 
     ``owner`` names the text's owner in errors: "Server 'github'". Without ``secrets``, references to secrets stay as
-    they are written. A value is never expanded itself.
+    they are written, though a variable in one must be set. A value is never expanded itself.
     """
 
     owner: str
@@ -356,10 +356,9 @@ class Expander:
     def _part(self, match: re.Match[str]) -> str:
         if (variable := VARIABLE.fullmatch(match.group())) is not None:
             return self._value(variable)
-        if self.secrets is None:
-            return match.group()
         kind, name = REFERENCE.fullmatch(match.group()).groups()  # type: ignore[union-attr]  # the other of two patterns
-        return self.secrets.read(self.owner, kind, self(name) or "", self.folder)
+        name = self(name) or ""
+        return match.group() if self.secrets is None else self.secrets.read(self.owner, kind, name, self.folder)
 
     def _value(self, match: re.Match[str]) -> str:
         name, default = match.groups()
