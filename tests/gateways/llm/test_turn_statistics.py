@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,6 +17,7 @@ from model_bodies import CODECS
 from model_doors import gateway
 from pegboard import Catalog
 from pegboard.errors import StoreError
+from pegboard.gateways import lasting_work
 from pegboard.gateways.llm.conversation import turn_statistics
 from pegboard.gateways.llm.conversation.stickiness import LEAST_SEEN
 from pegboard.gateways.llm.conversation.turn_statistics import TurnStatistics
@@ -238,3 +240,21 @@ def test_beside_an_agents_own_tools_others_are_deferred_only_if_configured(url: 
 
     assert treatment(PolicySettings(), upstream).policy.beside == ("whole", "call_tool")
     assert treatment(PolicySettings(ways=("defer",)), upstream).policy.beside == ("defer",)
+
+
+async def test_sums_are_shared_again_after_a_failure_that_nobody_had_foreseen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turn_statistics, "FLUSH_SECONDS", 0)
+    monkeypatch.setattr(lasting_work, "RESTART_SECONDS", 0)
+    again = asyncio.Event()
+
+    class Flushing(TurnStatistics):
+        flushes = 0
+
+        async def flush(self) -> None:
+            self.flushes += 1
+            if self.flushes == 1:
+                raise RuntimeError
+            again.set()
+
+    async with Flushing(FakeClock()).shared():
+        await asyncio.wait_for(again.wait(), 60)

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 
 from pegboard.errors import PegboardError
+from pegboard.gateways.lasting_work import kept_up
 from pegboard.gateways.llm.selection.cache_aware_selection import RelevantTools
 from pegboard.owner_cache import OwnerCache
 from pegboard.prompt_cache import CachePrices, Moment, Seen, Turned
@@ -95,7 +96,7 @@ class TurnStatistics:
     @asynccontextmanager
     async def shared(self) -> AsyncIterator[TurnStatistics]:
         """Synchronize with the store every few seconds within this context, and once at its end."""
-        running = asyncio.create_task(self._run())
+        running = asyncio.create_task(kept_up(self._run, self._clock, "Traffic sums could not be synchronized"))
         try:
             yield self
         finally:
