@@ -1,9 +1,11 @@
-"""Tune all-MiniLM-L6-v2 for finding tools: contrastive training on the CPU, then an average with the original.
+"""Tune all-MiniLM-L6-v2 for finding tools: contrastive training on the CPU, then an average with what it began with.
 
-The build environment is that of `scripts/build_encoder.py`, and Pegboard. About an hour and a half on two cores:
+The build environment is that of `scripts/build_encoder.py`, and Pegboard. About an hour on two cores:
 
-    python scripts/tune_encoder.py --data SETS --out tuned
-    python scripts/build_encoder.py --weights tuned/share-0.7
+    python scripts/tune_encoder.py --data SETS --start src/pegboard/retrieval/encoders/minilm/model.onnx --out tuned
+    python scripts/build_encoder.py --weights tuned/share-0.5
+
+It begins with the weights of `--start`, a file that build_encoder wrote, or with the published ones.
 
 Trained on seal_tools and stabletoolbench (without the queries kept for fitting), on requests written for tools of the
 public catalogs (`scripts/tuning/written`), and on what those tools say of themselves. Near-duplicates of the sets that
@@ -16,6 +18,7 @@ A run that was cut off goes on from its last checkpoint in `--out` when started 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import multiprocessing
 import os
@@ -23,6 +26,7 @@ import random
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +37,7 @@ from transformers import BertModel
 
 from build_encoder import verified_model_dir
 from pegboard.retrieval.intents import clauses
+from tuning.packaged import weights_of
 from tuning.pairs import Data, Pair, batches, document, first_sentence, read
 from tuning.validation import Board, Encode, boards, recalls
 
@@ -41,8 +46,10 @@ BATCH = 48
 RATE, WARM_UP, DECAY = 3e-5, 30, 0.01
 SCALE = 20.0
 """Cosines times this are the logits (temperature 0.05)."""
-TOGETHER = 24
+TOGETHER = 16
 """Texts that the model is run over at once, of about the same length: little is padded."""
+START = "before"
+"""The folder of the weights before, in that of the runs."""
 CHECKPOINT, EACH = "checkpoint.pt", 200
 """Its file, and the steps from one to the next."""
 QUERY_WINDOW, TOOL_WINDOW, WINDOW = 64, 96, 256
@@ -90,13 +97,18 @@ def unit(vectors: torch.Tensor) -> torch.Tensor:
     return torch.nn.functional.normalize(vectors, dim=-1)
 
 
+def narrow() -> AbstractContextManager[None]:
+    """bfloat16 where the processor multiplies matrices of it; on others it is slower than float32."""
+    return torch.autocast("cpu", torch.bfloat16, enabled=torch.cpu._is_amx_tile_supported())
+
+
 def loss_of(model: Model, data: Data, batch: list[Pair], rng: random.Random) -> torch.Tensor:
     """InfoNCE in both directions; a tool that also serves the query is no negative to it.
 
     A query is as near to a tool as the mean of its whole text and its nearest clause, as when it is used.
     """
     texts = [pair.query for pair in batch]
-    with torch.autocast("cpu", torch.bfloat16):
+    with narrow():
         queries, states = model(texts, QUERY_WINDOW)
         tools, _ = model([_document(data, pair, rng) for pair in batch], TOOL_WINDOW)
     nearest = [
@@ -134,9 +146,10 @@ def run(seed: int, folder: Path, args: argparse.Namespace) -> None:
     torch.set_num_threads(1)
     data = Data.read(args.data)
     pairs = data.pairs(args.data, args.written)
+    model = Model(args.out / START)
     say(f"{folder.name}: {len(pairs)} pairs, {len(data.tools)} tools")
     folder.mkdir(parents=True, exist_ok=True)
-    train(Model(verified_model_dir()), data, pairs, seed, epochs=args.epochs, minutes=args.minutes, folder=folder)
+    train(model, data, pairs, seed, epochs=args.epochs, minutes=args.minutes, folder=folder)
 
 
 def train(model: Model, data: Data, pairs: list[Pair], seed: int, *, epochs: int, minutes: float, folder: Path) -> None:
@@ -195,10 +208,26 @@ def resumed(folder: Path, model: Model, optimizer: torch.optim.Optimizer) -> tup
     return state["steps"], state["seconds"]
 
 
-def save(runs: list[Path], original: Path, out: Path, shares: list[float]) -> int:
-    """The mean of the runs' weights (model soups, Wortsman et al. 2022), averaged with the original at each share
-    (WiSE-FT, Wortsman et al. 2022), a folder each. Returns the steps of all runs."""
-    before = load_file(original / "model.safetensors")
+def begun(start: Path | None, out: Path) -> None:
+    """Write the folder of the weights that all runs begin with: those of ``start``, else the published ones."""
+    published = verified_model_dir()
+    weights = load_file(published / "model.safetensors")
+    if start is not None:
+        weights |= {name: torch.from_numpy(np.ascontiguousarray(value)) for name, value in weights_of(start).items()}
+    written(weights, published, out / START)
+
+
+def written(weights: dict[str, torch.Tensor], published: Path, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    for name in ("config.json", "tokenizer.json"):
+        (folder / name).write_bytes((published / name).read_bytes())
+
+
+def save(runs: list[Path], out: Path, shares: list[float]) -> int:
+    """The mean of the runs' weights (model soups, Wortsman et al. 2022), averaged with those that they began with at
+    each share (WiSE-FT, Wortsman et al. 2022), a folder each. Returns the steps of all runs."""
+    before = load_file(out / START / "model.safetensors")
     ends = [torch.load(folder / CHECKPOINT, weights_only=True) for folder in runs]
     tuned = {
         name.removeprefix("bert."): torch.stack([end["model"][name] for end in ends]).mean(0)
@@ -209,19 +238,15 @@ def save(runs: list[Path], original: Path, out: Path, shares: list[float]) -> in
         mixed = {
             name: torch.lerp(value, tuned[name], share) if name in tuned else value for name, value in before.items()
         }
-        folder = out / f"share-{share:g}"
-        folder.mkdir(parents=True, exist_ok=True)
-        save_file(mixed, folder / "model.safetensors", metadata={"format": "pt"})
-        for name in ("config.json", "tokenizer.json"):
-            (folder / name).write_bytes((original / name).read_bytes())
+        written(mixed, out / START, out / f"share-{share:g}")
     return sum(end["steps"] for end in ends)
 
 
-def compare(original: Path, out: Path, shares: list[float], unseen: list[Board]) -> dict[str, dict[str, float]]:
-    """Recall@5 of the published weights and of each average, on boards that nothing was tuned on."""
+def compare(out: Path, shares: list[float], unseen: list[Board]) -> dict[str, dict[str, float]]:
+    """Recall@5 of the weights before and of each average, on boards that nothing was tuned on."""
     found = {}
-    for name in ("published", *(f"share-{share:g}" for share in shares)):
-        encode = encoder(Model(original if name == "published" else out / name))
+    for name in (START, *(f"share-{share:g}" for share in shares)):
+        encode = encoder(Model(out / name))
         found[name] = {board.name: round(value, 4) for board, value in recalls(unseen, encode)}
         say(f"{name}: {found[name]}")
     return found
@@ -235,7 +260,7 @@ def encoder(model: Model) -> Encode:
         by_length = sorted(set(texts), key=len)
         for at in range(0, len(by_length), BATCH):
             some = by_length[at : at + BATCH]
-            with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16):
+            with torch.inference_mode(), narrow():
                 vectors, states = model(some, WINDOW)
                 clauses_of = [clause_vectors(text, *state) for text, state in zip(some, states, strict=True)]
             for text, vector, parts in zip(some, vectors, clauses_of, strict=True):
@@ -255,11 +280,13 @@ def main() -> int:
     parser.add_argument("--data", type=Path, default=data_folder, required=data_folder is None, help="folder of sets")
     parser.add_argument("--out", type=Path, required=True, help="folder for the weights, one inside it a share")
     parser.add_argument("--written", type=Path, nargs="*", default=sorted(WRITTEN.glob("tune-*.jsonl.gz")))
+    parser.add_argument("--start", type=Path, help="model.onnx to go on from, of build_encoder; default: the published")
     parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument("--minutes", type=float, default=120, help="stop after this long")
-    parser.add_argument("--shares", type=float, nargs="+", default=[0.5, 0.7, 1.0], help="of the tuned weights")
+    parser.add_argument("--shares", type=float, nargs="+", default=[0.3, 0.5, 0.7], help="of the tuned weights")
     parser.add_argument("--runs", type=int, default=os.cpu_count(), help="at once, a core each; their mean is kept")
     args = parser.parse_args()
+    begun(args.start, args.out)
     folders = [args.out / f"run-{number}" for number in range(args.runs)]
     processes = [
         multiprocessing.get_context("spawn").Process(target=run, args=(SEED + number, folder, args))
@@ -272,8 +299,7 @@ def main() -> int:
     if any(process.exitcode for process in processes):
         return 1
     torch.set_num_threads(os.cpu_count() or 1)
-    original = verified_model_dir()
-    steps = save(folders, original, args.out, args.shares)
+    steps = save(folders, args.out, args.shares)
     data = Data.read(args.data)
     trained = {
         "pairs": len(data.pairs(args.data, args.written)),
@@ -281,7 +307,8 @@ def main() -> int:
         "runs": args.runs,
         "steps": steps,
         "seed": SEED,
-        "recall@5": compare(original, args.out, args.shares, list(boards(args.data))),
+        "start_sha256": None if args.start is None else hashlib.sha256(args.start.read_bytes()).hexdigest(),
+        "recall@5": compare(args.out, args.shares, list(boards(args.data))),
     }
     (args.out / "training.json").write_text(json.dumps(trained) + "\n")
     return 0
