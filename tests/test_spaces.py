@@ -135,7 +135,7 @@ async def test_what_was_fitted_for_the_encoder_makes_its_scores_probabilities(
     town: Catalog, board_of: BoardOf, far: Remote, tmp_path: Path
 ) -> None:
     file = tmp_path / "calibration.json"
-    LocalFit(encoder="large", fusions={"hybrid": shipped()["hybrid"]}, threshold=0.2).write(file)
+    file.write_text(LocalFit(encoder="large", fusions={"hybrid": shipped()["hybrid"]}, threshold=0.2).text())
 
     decision = await board_of(town, calibration=file, parts={"encoder": far}).route(ASK)
 
