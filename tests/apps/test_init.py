@@ -390,6 +390,25 @@ def test_undo_restores_the_others_where_one_file_cannot_be_read_and_names_it(
     assert failure in run("init", "--undo").stdout
 
 
+def test_undo_restores_the_others_where_an_older_backup_cannot_be_read_and_names_it(
+    run: Run, run_json: RunJson, put: Put
+) -> None:
+    other = put(DESKTOP, b={"command": "b"})
+    path = put(CURSOR, a={"command": "a"})
+    run("init", "--write")
+    put(CURSOR, c={"command": "c"})
+    run("init", "--write")
+    older = path.with_name(f"mcp.json{BACKUP}")
+    older.unlink()
+    older.mkdir()
+    edited = put(CURSOR, {"theme": "light", "mcpServers": servers(path)}).read_text()
+    report = run_json("init", "--undo", code=1)
+
+    assert servers(other) == {"b": {"command": "b"}}
+    assert [str(older) in failure for failure in report["failed"]] == [True]
+    assert path.read_text() == edited
+
+
 def test_undo_keeps_an_entry_of_pegboard_that_was_there_before_init(run: Run, run_json: RunJson, put: Put) -> None:
     own = {"command": "pegboard", "args": ["mcp", "--config", str(own_file())]}
     path = put(CURSOR, own=own, a={"command": "a"})

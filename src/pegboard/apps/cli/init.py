@@ -166,7 +166,7 @@ def _restored(each: Restoration) -> dict[str, Any]:
         "as_before": each.spent is not None,
         "put_back": list(each.put_back),
         "superseded": list(each.superseded),
-        "backups": [str(path) for path in each.kept.values()],
+        "backups": [str(kept.undone) for kept in each.kept],
     }
 
 

@@ -25,6 +25,15 @@ from pegboard.settings.client_import import (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KeptBackup:
+    """A backup, its content, and the name by which it is kept once it is undone."""
+
+    backup: Path
+    content: bytes
+    undone: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Restoration:
     """The new content of a client's file. ``spent`` is the backup that it equals and that is removed; else all are
     ``kept``, under names by which no later undo takes them for backups.
@@ -39,7 +48,7 @@ class Restoration:
     put_back: tuple[str, ...]
     superseded: tuple[str, ...]
     spent: Path | None
-    kept: Mapping[Path, Path]
+    kept: tuple[KeptBackup, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +77,7 @@ def restorations(home: Path, folder: Path, names: Sequence[str] = ()) -> tuple[l
             file = path.resolve() if path.exists() else path
             has_backups = bool(backups(path))
         except OSError as error:
-            failures.append(f"Not restored: cannot read {str(error.filename)!r}: {error.strerror}.")
+            failures.append(_unread(error))
             continue
         by_file.setdefault(file, {}).setdefault(client.place, client)
         if has_backups:
@@ -85,7 +94,13 @@ def restorations(home: Path, folder: Path, names: Sequence[str] = ()) -> tuple[l
                 made.append(_restoration([_Part(now=each, chain=_chain(each, kept)) for each in now], kept))
         except ConfigError as error:
             failures.append(f"Not restored: {error}")
+        except OSError as error:
+            failures.append(_unread(error))
     return made, notes, list(dict.fromkeys(failures))
+
+
+def _unread(error: OSError) -> str:
+    return f"Not restored: cannot read {str(error.filename)!r}: {error.strerror}."
 
 
 def _parts(of_path: Sequence[Client], path: Path, folder: Path) -> list[ClientFile]:
@@ -142,14 +157,17 @@ def _restoration(parts: Sequence[_Part], kept: Sequence[Path]) -> Restoration:
         put_back=tuple(put_back),
         superseded=tuple(superseded),
         spent=spent,
-        kept={} if spent else _set_aside(now.path, kept),
+        kept=() if spent else _set_aside(now.path, kept),
     )
 
 
-def _set_aside(path: Path, kept: Sequence[Path]) -> dict[Path, Path]:
-    """Where the backups of a file are kept once they are undone."""
+def _set_aside(path: Path, kept: Sequence[Path]) -> tuple[KeptBackup, ...]:
+    """Where the backups of a file are kept once they are undone. Raises OSError for one that cannot be read."""
     first = max(backups(path, UNDONE), default=0) + 1
-    return {backup: numbered(path, UNDONE, number) for number, backup in enumerate(kept, first)}
+    return tuple(
+        KeptBackup(backup=backup, content=backup.read_bytes(), undone=numbered(path, UNDONE, number))
+        for number, backup in enumerate(kept, first)
+    )
 
 
 def _moved(part: _Part) -> dict[str, tuple[Any, ClientFile]]:
@@ -213,7 +231,8 @@ def _known(file: ClientFile) -> frozenset[str] | None:
 def put_back(restorations: Sequence[Restoration], changes: FileChanges) -> None:
     for each in restorations:
         changes.write(each.path, each.after, before=each.before, mode=each.path.stat().st_mode & 0o777)
-        for backup, undone in each.kept.items():
-            changes.create(undone, backup.read_bytes(), backup.stat().st_mode & 0o777)
-        for backup in [each.spent] if each.spent else each.kept:
-            changes.remove(backup)
+        for kept in each.kept:
+            changes.create(kept.undone, kept.content, kept.backup.stat().st_mode & 0o777)
+            changes.remove(kept.backup)
+        if each.spent:
+            changes.remove(each.spent)
