@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import stat
 import tomllib
@@ -447,6 +448,32 @@ def test_backups_of_every_undo_are_kept(run: Run, run_json: RunJson, put: Put) -
     assert [json.loads(each.read_text()).get("theme") for each in kept] == [None, "light"]
     assert {stat.S_IMODE(each.stat().st_mode) for each in kept} == {0o640}
     assert [each for each in path.parent.iterdir() if BACKUP in each.name] == []
+
+
+def test_backups_are_on_the_disk_before_a_clients_file_is_replaced(
+    run: Run, put: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = put(CURSOR, a={"command": "a"})
+    sync, place = os.fsync, Path.replace
+    synced: set[int] = set()
+    missing: list[set[int]] = []
+
+    def recorded(descriptor: int) -> None:
+        sync(descriptor)
+        synced.add(os.fstat(descriptor).st_ino)
+
+    def placed(self: Path, target: Path) -> Path:
+        if target == path:
+            missing.append({each.stat().st_ino for each in path.parent.glob("mcp.json.*-pegboard")} - synced)
+        return place(self, target)
+
+    monkeypatch.setattr(atomic_files.os, "fsync", recorded)
+    monkeypatch.setattr(Path, "replace", placed)
+    run("init", "--write")
+    put(CURSOR, {"theme": "light", "mcpServers": servers(path)})
+    run("init", "--undo")
+
+    assert missing == [set(), set()]
 
 
 def test_servers_of_several_moves_come_back_and_no_backup_is_overwritten(run: Run, put: Put) -> None:

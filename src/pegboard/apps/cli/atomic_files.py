@@ -51,6 +51,8 @@ class FileChanges:
         self._made.append(path)
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
+            file.flush()
+            os.fsync(descriptor)
         path.chmod(mode)
 
     def remove(self, path: Path) -> None:
