@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from pegboard import Board, Call, ToolId
@@ -60,6 +61,12 @@ async def test_a_limit_of_a_search_that_is_no_number_of_tools_is_refused(options
         with pytest.raises(ConfigError, match=f"limit is {limit!r}.*whole number of at least 1"):
             await board.search("high tide", limit=limit)
         assert len((await board.search("tide wind", limit=1)).tools) == 1
+
+
+async def test_a_limit_of_a_search_can_be_a_number_of_numpy(options: dict[str, Any]) -> None:
+    limit: Any = np.int64(1)
+    async with Board([TIDE, WIND], **options) as board:
+        assert len((await board.search("tide wind", limit=limit)).tools) == 1
 
 
 async def test_statistics_count_what_was_executed(options: dict[str, Any]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any
 
 from pegboard.board_items import ITEM_KINDS, BoardItem
@@ -79,9 +80,9 @@ def checked_limit(limit: object) -> int:
     Traceback (most recent call last):
     pegboard.errors.ConfigError: limit is -1. Give the most tools to find: a whole number of at least 1.
     """
-    if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
+    if isinstance(limit, bool) or not isinstance(limit, Integral) or limit < 1:
         raise ConfigError(f"limit is {limit!r}.", remedy="Give the most tools to find: a whole number of at least 1.")
-    return limit
+    return int(limit)
 
 
 def matches_of(found: Found, catalog: Catalog, limit: int) -> ToolMatches:
