@@ -242,15 +242,17 @@ def test_the_last_line_of_a_diff_names_its_configuration(run: Run, worded: Path,
     assert last_line(run("pins", "diff", "--config", own).stdout)[-2:] == ["--config", str(own)]
 
 
-def test_what_has_changed_since_it_was_shown_is_not_approved(run: Run, run_json: RunJson, worded: Path) -> None:
+def test_what_has_changed_since_it_was_shown_is_not_approved(run_json: RunJson, worded: Path, tmp_path: Path) -> None:
     shown = run_json("pins", "diff", "github/*")["seen"]
     store = SqlitePins(worded)
     asyncio.run(store.put({MERGE: Fingerprint("c" * 64)}))
     store.close()
-    error = run_json("pins", "approve", "github/*", "--seen", shown, code=1)
+    own = tmp_path / "own one.toml"
+    own.write_text("")
+    error = run_json("pins", "approve", "github/*", "--seen", shown, "--config", own, code=1)
 
     assert "nothing was approved" in error["message"]
-    assert "pegboard pins diff 'github/*'" in error["remedy"]
+    assert f"`pegboard pins diff 'github/*' --config '{own}'`" in error["remedy"]
     assert all(pin.changed for tool, pin in pins(worded).items() if tool != FORK)
 
 

@@ -7,7 +7,7 @@ import glob
 import hashlib
 import json
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -140,8 +140,7 @@ def diff(
     else:
         show(shown)
         if shown:
-            files = [word for file in config or () for word in ("--config", str(file))]
-            command = shlex.join(["pegboard", "pins", "approve", *named, "--seen", seen, *files])
+            command = _command("approve", *named, "--seen", seen, files=config or ())
             stdout().print(plain(f"To approve exactly this: {command}"), soft_wrap=True)
 
 
@@ -175,7 +174,7 @@ def approve(
     if not chosen:
         raise ConfigError("Nothing to approve was named.", remedy="Give patterns on server/name, or --all-of SERVER.")
     approved, rejected = asyncio.run(
-        _on_state(config or [], lambda settings, state: _approve(settings, state, chosen, seen))
+        _on_state(config or [], lambda settings, state: _approve(settings, state, chosen, seen, config or ()))
     )
     if as_json:
         print_json({"approved": _rows(approved), "rejected": [str(tool) for tool in rejected]})
@@ -189,7 +188,7 @@ def approve(
 
 
 async def _approve(
-    settings: Settings, state: State, patterns: Sequence[str], seen: str | None
+    settings: Settings, state: State, patterns: Sequence[str], seen: str | None, files: Sequence[Path]
 ) -> tuple[Mapping[ToolId, Pin], Sequence[ToolId]]:
     """Approve exactly the definitions that were read here, whatever is seen meanwhile; those, and of them the ones that
     an operator has rejected. Raises PegboardError if they are not those that were ``seen``."""
@@ -201,7 +200,7 @@ async def _approve(
     if chosen and seen is not None and seen != seen_hash(chosen):
         raise PegboardError(
             f"These definitions are not the ones with the hash {seen!r}: nothing was approved.",
-            remedy=f"Look at them again: `{shlex.join(['pegboard', 'pins', 'diff', *patterns])}`.",
+            remedy=f"Look at them again: `{_command('diff', *patterns, files=files)}`.",
         )
     await store.approve(for_every_user({tool: pin.seen for tool, pin in chosen.items()}, await _known(store)))
     switches = Switches(state.archive, SYSTEM_CLOCK, changed=lambda: None)
@@ -212,6 +211,12 @@ async def _approve(
         if any(switches.is_rejected(each, pin.seen) for each in (tool, of_every_user(tool, settings.servers)))
     ]
     return dict(sorted((await store.get(sorted(chosen))).items())), rejected
+
+
+def _command(*words: str, files: Iterable[Path]) -> str:
+    """A command on pins, as it is typed, for these configurations."""
+    given = [word for file in files for word in ("--config", str(file))]
+    return shlex.join(["pegboard", "pins", *words, *given])
 
 
 def seen_hash(changed: Mapping[ToolId, Pin]) -> str:
