@@ -205,6 +205,7 @@ async def test_no_secret_of_a_server_stands_in_the_reason_it_failed(fleet_of: Ma
         "s3cr3t<k>",
         "s3cr3t-κλειδί",
         "s3cr3tκλειδί",
+        "s3cr3t-£é\x1bkey",
         "s3cr3t-\U0001f600-key",
         "\U0001f511\U0001f511s3cr3t\\\U0001f511",
         's3cr3t"key',

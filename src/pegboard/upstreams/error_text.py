@@ -87,10 +87,10 @@ def _spelled_part(part: str) -> str:
 
 def _code_units(character: str) -> str:
     """A pattern for the escape of a character behind its backslash: JSON writes two code units for what is beyond
-    U+FFFF, and Python's `ascii` eight digits."""
+    U+FFFF, and Python's `ascii` eight digits, or two up to U+00FF."""
     number = ord(character)
     if number <= 0xFFFF:
-        return f"u{number:04x}"
+        return f"u{number:04x}" + (f"|x{number:02x}" if number <= 0xFF else "")
     high, low = divmod(number - 0x10000, 0x400)
     return rf"u{0xD800 + high:04x}\\++u{0xDC00 + low:04x}|u{number:08x}"
 
