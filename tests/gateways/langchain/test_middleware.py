@@ -337,12 +337,13 @@ def test_state_of_ones_own_can_say_what_preconditions_look_at(town_agents: Any) 
 
 
 @pytest.mark.parametrize("field", ["auth", "milestones"])
-def test_a_text_as_facts_is_refused_and_never_taken_for_its_letters(field: str) -> None:
-    with pytest.raises(TypeError, match=f"{field} is the text 'post'"):
-        facts_of({field: "post"})
-    for kind in (list, set, tuple):
+@pytest.mark.parametrize("value", ["post", {"post": "secret"}, 5, None, [5, {}]])
+def test_what_an_agent_keeps_under_the_names_of_facts_is_none_unless_it_is_a_collection_of_texts(
+    field: str, value: Any
+) -> None:
+    assert getattr(facts_of({field: value}), field) == frozenset()
+    for kind in (list, set, tuple, frozenset):
         assert getattr(facts_of({field: kind(["post"])}), field) == frozenset({"post"})
-    assert getattr(facts_of({field: None}), field) == frozenset()
 
 
 class AddsLater(AgentMiddleware):

@@ -44,16 +44,21 @@ def turn_of(messages: Sequence[AnyMessage], state: AgentState) -> Turn:
 
 
 def facts_of(state: Mapping[str, Any]) -> AgentState:
-    """``auth`` and ``milestones`` of the state, if present, and the tools that answered in its messages.
+    """``auth`` and ``milestones`` of the state, and the tools that answered in its messages.
 
-    Raises TypeError if one of them is a text instead of a collection of texts.
+    An agent may keep something else under these names, such as a token: what is no list or set of texts is no fact.
     """
     messages: Sequence[AnyMessage] = state.get("messages") or ()
     return AgentState(
-        auth=state.get("auth") or frozenset(),
-        milestones=state.get("milestones") or frozenset(),
+        auth=_texts(state.get("auth")),
+        milestones=_texts(state.get("milestones")),
         tool_outputs=frozenset(_answered(messages)),
     )
+
+
+def _texts(value: object) -> frozenset[str]:
+    given = value if isinstance(value, list | tuple | set | frozenset) else ()
+    return frozenset(each for each in given if isinstance(each, str))
 
 
 def asked_in(messages: Sequence[AnyMessage], call: Mapping[str, Any]) -> str:
