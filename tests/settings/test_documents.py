@@ -159,6 +159,10 @@ def test_a_place_without_editable_members_is_an_error(syntax: Any, text: str) ->
         ("TOKEN: @hush-hush\n", "character '@'"),
         ("env:\n\tTOKEN: hush-hush\n", r"character '\t' that cannot start any token (at line 2, column 1)"),
         ("TOKEN: hush-hush\x08\n", "special characters are not allowed"),
+        ("TOKEN: !!bool hush-hush\n", "not what its tag says"),
+        ("TOKEN: !!int hush-hush\n", "not what its tag says"),
+        ("TOKEN: !!int ''\n", "not what its tag says"),
+        ("[" * 3_000, "nested too deep"),
     ],
 )
 def test_what_is_wrong_in_a_file_is_said_without_the_words_in_it(text: str, says: str) -> None:

@@ -29,6 +29,10 @@ class YamlMembers:
             raise ValueError(_what(error)) from None
         except yaml.YAMLError as error:
             raise ValueError(str(error)) from error
+        except (LookupError, ValueError):  # they name the value, which may be secret
+            raise ValueError("a value is not what its tag says") from None
+        except RecursionError:
+            raise ValueError("values are nested too deep") from None
 
     def source(self, text: str, place: Sequence[str], name: str) -> str:
         start, end = _range(text, place, name)
