@@ -294,3 +294,10 @@ def test_an_empty_name_in_a_skill_is_that_of_its_folder(tmp_path: Path) -> None:
     (tmp_path / "SKILL.md").write_text("---\nname:\ndescription: Writes a mail\n---\nbody\n")
 
     assert read_skill(tmp_path / "SKILL.md").name == tmp_path.name
+
+
+@pytest.mark.parametrize("name", ["on", "no", "1.10", "007", "2026-11-29", "!!bool maybe"])
+def test_a_skill_has_the_name_that_is_written(tmp_path: Path, name: str) -> None:
+    (tmp_path / "SKILL.md").write_text(f"---\nname: {name}\ndescription: Writes a mail\n---\nbody\n")
+
+    assert read_skill(tmp_path / "SKILL.md").name == name.removeprefix("!!bool ")

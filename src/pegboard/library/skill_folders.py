@@ -72,9 +72,10 @@ def _parts(text: str, path: Path) -> tuple[str, str]:
 
 
 def _front_matter(head: str) -> dict[str, str]:
-    """Its texts. Many skills have a colon in an unquoted description, which YAML forbids: those are read by line."""
+    """Its texts, as they are written: `on` and `1.10` are names, too. Many skills have a colon in an unquoted
+    description, which YAML forbids: those are read by line."""
     try:
-        said = yaml.safe_load(head)
+        said = yaml.load(head, Loader=yaml.BaseLoader)  # noqa: S506  # it makes nothing but texts
     except yaml.YAMLError:
         return dict(_by_line(head))
     texts = said.items() if isinstance(said, Mapping) else ()
