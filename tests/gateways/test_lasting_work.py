@@ -59,3 +59,28 @@ async def test_a_failure_after_a_minute_without_one_is_logged_again(
 ) -> None:
     await failing([OSError(), STEADY_SECONDS, OSError()], monkeypatch)
     assert len(caplog.records) == 2
+
+
+async def test_work_that_fails_as_it_is_cancelled_ends_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(lasting_work, "RESTART_SECONDS", 0)
+    begun, again = asyncio.Event(), asyncio.Event()
+
+    async def work() -> None:
+        (again if begun.is_set() else begun).set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            raise RuntimeError("password=hunter2")
+
+    task = asyncio.create_task(kept_up(work, FakeClock(), FAILURE))
+    await asyncio.wait_for(begun.wait(), 60)
+    task.cancel()
+    restarted = asyncio.create_task(again.wait())
+    await asyncio.wait([task, restarted], return_when=asyncio.FIRST_COMPLETED)
+
+    assert task.cancelled(), "who ends a gateway waits for it"
+    assert not restarted.done()
+    restarted.cancel()
+    assert [each.getMessage() for each in caplog.records] == [f"{FAILURE} (RuntimeError)"]

@@ -19,7 +19,7 @@ async def kept_up(work: Callable[[], Awaitable[None]], clock: Clock, failure: st
     """Do work that lasts until it is cancelled; where it fails, begin it again after a pause.
 
     ``failure`` is what that prevents, for the log, which names the kind of the error but nothing that it says: that may
-    be secret. An error that repeats is logged once.
+    be secret. An error that repeats is logged once. Work that is cancelled ends, though it fails on the way out.
     """
     logged: type[Exception] | None = None
     while True:
@@ -28,8 +28,16 @@ async def kept_up(work: Callable[[], Awaitable[None]], clock: Clock, failure: st
             await work()
             return
         except Exception as error:
-            if type(error) is not logged or clock.monotonic() - began >= STEADY_SECONDS:
-                LOGGER.error("%s (%s), which is tried again", failure, type(error).__name__)
+            ends = _is_cancelled()
+            if ends or type(error) is not logged or clock.monotonic() - began >= STEADY_SECONDS:
+                LOGGER.error("%s (%s)%s", failure, type(error).__name__, "" if ends else ", which is tried again")
                 LOGGER.debug("Where it failed", exc_info=True)
+            if ends:
+                raise asyncio.CancelledError from error
             logged = type(error)
         await asyncio.sleep(RESTART_SECONDS)
+
+
+def _is_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
