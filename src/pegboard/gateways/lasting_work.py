@@ -10,7 +10,8 @@ from pegboard.protocols import Clock
 
 LOGGER = logging.getLogger(__name__)
 
-RESTART_SECONDS = 5.0
+RESTART_SECONDS = 2.0
+"""Seconds before it begins again. The others take a process for dead that says nothing for ten."""
 STEADY_SECONDS = 60.0
 """Seconds after which work counts as mended, so that its next failure is logged again."""
 

@@ -28,6 +28,7 @@ from pegboard.gateways.mcp.transport.http import HttpDoor
 from pegboard.model import Replica
 from pegboard.settings.server_spec import ServerSpec
 from pegboard.stores import MemoryReplicas, MemorySessions, MemorySigningKeys
+from pegboard.stores.retention import ALIVE
 from pegboard.stores.sessions import session_key
 from pegboard.testing import FakeClock
 
@@ -173,6 +174,11 @@ async def test_a_process_says_again_that_it_lives_after_it_failed_to(monkeypatch
 
     async with peers.Peers(Broken(SystemClock()), Replica(id="a", url="http://a"), SystemClock()).known():
         await asyncio.wait_for(again.wait(), 60)
+
+
+def test_after_a_failure_a_process_says_that_it_lives_before_the_others_take_it_for_dead() -> None:
+    """Even if it took as long as a heartbeat to fail."""
+    assert peers.BEAT_SECONDS * 3 + lasting_work.RESTART_SECONDS < ALIVE
 
 
 @pytest.mark.requirement("D9")
